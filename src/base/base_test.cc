@@ -1,0 +1,97 @@
+// The vocabulary types: the error table is consistent, ids round-trip, random numbers and times are the documented ones.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/random.h"
+#include "base/result.h"
+
+namespace cairn {
+namespace {
+
+constexpr Code kAllCodes[] = {
+#define CAIRN_ERROR(name, wire, http, err, exit_code, retry) Code::name,
+#include "base/error_codes.def"
+#undef CAIRN_ERROR
+};
+
+TEST(ErrorTable, WireNamesAreUniqueAndRoundTrip) {
+  std::set<std::string_view> seen;
+  for (Code code : kAllCodes) {
+    EXPECT_TRUE(seen.insert(wire_name(code)).second) << wire_name(code);
+    EXPECT_EQ(code_from_wire(wire_name(code)), code);
+  }
+  EXPECT_EQ(code_from_wire("no_such_code"), std::nullopt);
+}
+
+TEST(ErrorTable, EveryRowMapsToADocumentedExitCode) {
+  const std::set<int> documented = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 130};
+  for (Code code : kAllCodes) {
+    EXPECT_TRUE(documented.count(exit_code(code))) << wire_name(code);
+    EXPECT_GE(http_status(code), 400) << wire_name(code);
+    EXPECT_GT(errno_of(code), 0) << wire_name(code);
+  }
+}
+
+TEST(Error, AddsContextOnTheWayUp) {
+  Error error = Error::from_errno(ENOSPC, "write /x").while_doing("saving the journal");
+  EXPECT_EQ(error.code(), Code::kNoSpaceLeft);
+  EXPECT_EQ(error.message(), "while saving the journal: write /x: No space left on device");
+}
+
+Result<int> half(int n) {
+  if (n % 2) return Error(Code::kUsage, "odd");
+  return n / 2;
+}
+Result<int> quarter(int n) {
+  CAIRN_TRY(int h, half(n));
+  CAIRN_TRY(int q, half(h));
+  return q;
+}
+
+TEST(Result, TryReturnsTheFirstError) {
+  EXPECT_EQ(*quarter(8), 2);
+  EXPECT_EQ(quarter(6).error().code(), Code::kUsage);
+}
+
+TEST(Ids, HexRoundTripAndRefusal) {
+  SeededRandom random(1);
+  PackId id = PackId::random(random);
+  EXPECT_EQ(PackId::from_hex(id.hex()), id);
+  EXPECT_FALSE(PackId::from_hex("ABCDEF00000000000000000000000000"));
+  EXPECT_FALSE(PackId::from_hex(id.hex() + "0"));
+  EXPECT_TRUE(PackId().is_none());
+}
+
+TEST(SeededRandom, SequenceIsFixed) {
+  SeededRandom random(0);
+  EXPECT_EQ(random.next_u64(), 0x99ec5f36cb75f2b4u);
+  EXPECT_EQ(random.next_u64(), 0xbf6e1f784956452au);
+  SeededRandom other(7);
+  for (int i = 0; i < 1000; ++i) EXPECT_LT(other.below(10), 10u);
+}
+
+TEST(Clock, PrintsRfc3339) {
+  EXPECT_EQ(to_rfc3339(Time{0}), "1970-01-01T00:00:00.000000Z");
+  EXPECT_EQ(to_rfc3339(Time{1'700'000'000'123'456}), "2023-11-14T22:13:20.123456Z");
+}
+
+TEST(Deadline, ExpiresAndCancels) {
+  ManualClock clock;
+  CancelToken token;
+  Deadline deadline = Deadline::after(seconds(10), clock, token);
+  Deadline child = deadline.child(seconds(20));
+  EXPECT_TRUE(child.check());
+  EXPECT_EQ(child.remaining(), seconds(10));
+  clock.advance(seconds(11));
+  EXPECT_EQ(deadline.check().error().code(), Code::kDeadlineExceeded);
+  token.cancel();
+  EXPECT_EQ(child.check().error().code(), Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace cairn
