@@ -1,0 +1,72 @@
+// What every class of this module is built from: the catalog, the object store, a clock, randomness and the operator's
+// settings. All by reference: the context and what it names must outlive the classes, which keep no state of their own
+// besides bounded caches; a second server over the same catalog and store is a second context.
+//
+// AlsoInTx lets a caller write something of its own (the stored answer of an idempotent request, an event) in the very
+// transaction that makes a change. It may run more than once, because transactions are retried; its error undoes the change.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/limits.h"
+#include "base/random.h"
+#include "base/result.h"
+
+namespace cairn::catalog {
+class Db;
+class Tx;
+}  // namespace cairn::catalog
+namespace cairn::object {
+class ObjectStore;
+}
+
+namespace cairn::volume {
+
+template <class T>
+using AlsoInTx = std::function<Status(catalog::Tx&, const T&)>;
+
+struct Settings {
+  int64_t default_size_bytes = static_cast<int64_t>(5 * limits::kTiB);
+  int64_t maximum_size_bytes = static_cast<int64_t>(20 * limits::kTiB);
+  // A writer lease may be taken by anyone this long after its last heartbeat, and by the same person and source (the same
+  // folder on the same machine) after the shorter time.
+  Duration lease_time = minutes(15);
+  Duration same_source_time = seconds(60);
+  // Packs of an unfinished upload are kept this long.
+  Duration unfinished_upload_time = hours(7 * 24);
+  Duration pin_time = hours(24);
+  Duration side_snapshot_time = hours(30 * 24);
+  Duration trash_time = hours(7 * 24);
+  // Between condemning a pack and deleting it. Longer than the longest life of a signed URL plus skew, and at least the
+  // interval between catalog backups (F7).
+  Duration gc_grace = hours(24);
+  Duration url_time = minutes(30);
+  // How long a publication may show no sign of life before another server goes on with it.
+  Duration publish_claim_time = seconds(30);
+  int64_t promised_packs_per_upload_max = 256;
+  // 0 = no quota. The sum over all pack rows of an owner's stores, promised ones included.
+  int64_t owner_quota_bytes = 0;
+  size_t index_cache_bytes = 64 * limits::kMiB;
+  size_t node_cache_bytes = 64 * limits::kMiB;
+};
+
+struct Context {
+  catalog::Db& db;
+  object::ObjectStore& objects;
+  Clock& clock;
+  Random& random;
+  Settings settings;
+};
+
+// Who asks. `name` is for messages, snapshots and the audit log.
+struct Actor {
+  UserId user;
+  std::string name;
+};
+
+}  // namespace cairn::volume
