@@ -1,0 +1,51 @@
+// The resume journal of uploads: remembers, per source, the upload and its lease secret, so that the same command after a
+// crash continues at once instead of waiting for the old lease to lapse. One small checksummed file and one lock file a
+// source, in one private folder (0700; default: default_state_dir()). A damaged journal is treated as absent: it costs a
+// wait, never data.
+//
+// `Journal` is used by one thread. Two processes with the same source: the second finds `locked_by_other()` true and must not
+// use the stored secret (it belongs to a living upload).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace cairn::transfer {
+
+struct JournalEntry {
+  UploadId upload;
+  std::string secret;
+};
+
+// $XDG_STATE_HOME/cairn or ~/.local/state/cairn; $XDG_CACHE_HOME/cairn or ~/.cache/cairn.
+std::string default_state_dir();
+std::string default_cache_dir();
+
+class Journal {
+ public:
+  // Opens the journal of `source` (any string that names volume, server and what is uploaded) in `dir`, which is made if
+  // missing, and takes its lock if free.
+  static Result<std::unique_ptr<Journal>> open(const std::string& dir, const std::string& source);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  bool locked_by_other() const { return lock_fd_ < 0; }
+  // What the last, unfinished upload left. Nothing when there is none or when it lives in another process.
+  std::optional<JournalEntry> load() const;
+  // Durable when it returns.
+  Status save(const JournalEntry& entry);
+  // The upload is finished.
+  void clear();
+
+ private:
+  Journal(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+  std::string path_;
+  int lock_fd_;
+};
+
+}  // namespace cairn::transfer

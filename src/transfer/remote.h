@@ -1,0 +1,140 @@
+// One volume as a transfer sees it: leases and uploads, packs and their URLs, publication, pinned reading. The narrow seam
+// between the transfer engine and the world: ApiRemote speaks to a server and its object store, testing::FakeRemote keeps
+// everything in memory.
+//
+// Every call is thread-safe and blocks at most until its deadline. Implementations retry what is safe to retry inside the
+// deadline; an error that comes out is final for this call. Mutations are idempotent towards the server (request ids).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace cairn::transfer {
+
+// The right to write, as granted by the server: an upload row bound to a writer lease.
+struct UploadGrant {
+  UploadId upload;
+  LeaseId lease;
+  std::string secret;          // whoever presents it continues; never logged
+  uint64_t fence = 0;
+  uint64_t base_snapshot = 0;  // 0: the volume is empty
+  PinId pin;                   // of the base
+};
+
+struct PinGrant {
+  PinId pin;
+  uint64_t snapshot = 0;  // 0: the volume is empty
+  std::string root;       // root digest, 64 hex digits; equal contents have equal digests
+  uint64_t entries = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
+enum class PackKind { kData, kChangeset };
+
+struct PackPromise {
+  uint64_t size_bytes = 0;
+  uint32_t crc32c = 0;
+  PackKind kind = PackKind::kData;
+};
+
+// A pack id that the server issued and the URL that stores it, once, with exactly the promised bytes.
+struct PackSlot {
+  PackId pack;
+  std::string url;
+};
+
+struct PackUrl {
+  PackId pack;
+  std::string url;
+  uint64_t size_bytes = 0;
+};
+
+// What is PUT: bytes in memory, or (for a changeset) a whole file. REQUIRES: outlives the call.
+struct UploadBody {
+  std::span<const uint8_t> bytes;
+  int fd = -1;  // used instead of `bytes` when not -1: `size` bytes from offset 0
+  uint64_t size = 0;
+};
+
+struct PublishRequest {
+  PackId changeset;
+  std::string kind;     // "put", "final", "checkpoint", …
+  std::string reason;   // one line for the history
+  std::string message;  // the user's own, may be empty
+  bool allow_runs = false;
+};
+
+struct Published {
+  uint64_t snapshot = 0;     // the volume's head after the publication
+  std::string side;          // not empty: published as this side snapshot instead (size, lost lease, conflict)
+  uint64_t files = 0;        // of the whole volume
+  uint64_t bytes = 0;
+};
+
+// Where a listing continues. `chunk_after` > 0: inside the chunk list of the file `after`.
+struct ListingCursor {
+  std::string after;  // raw path bytes
+  uint64_t chunk_after = 0;
+};
+
+struct ListingPage {
+  std::vector<uint8_t> changeset;  // docs/formats/changeset.md, PUT and CHUNKS records only
+  std::optional<ListingCursor> next;
+};
+
+enum class EntryKind { kFile, kDirectory, kSymlink };
+
+struct RemoteStat {
+  EntryKind kind = EntryKind::kFile;
+  uint64_t size_bytes = 0;
+};
+
+class Remote {
+ public:
+  virtual ~Remote() = default;
+
+  // What the messages call the volume.
+  virtual std::string volume_name() const = 0;
+
+  // --- writing
+  // `source` names what is uploaded from where (for takeover by the same person); `secret` is that of the journal or empty.
+  // writer_lease_held when somebody else writes; its holder says who and until when.
+  virtual Result<UploadGrant> open_upload(const std::string& source, const std::string& secret, Deadline deadline) = 0;
+  // lease_lost when somebody took over.
+  virtual Status heartbeat(const UploadGrant& grant, Deadline deadline) = 0;
+  // Registers stored packs and gets slots for promised ones, in one round trip. Answers one slot a promise, in order.
+  virtual Result<std::vector<PackSlot>> exchange_packs(const UploadGrant& grant, std::span<const PackId> registered,
+                                                       std::span<const PackPromise> promises, Deadline deadline) = 0;
+  // Stored packs of one's own unfinished uploads of this volume, adopted by this upload.
+  virtual Result<std::vector<PackUrl>> resumable_packs(const UploadGrant& grant, const std::string& source,
+                                                       Deadline deadline) = 0;
+  // Stores the body under the slot. Success also when these bytes were already stored by an earlier try.
+  virtual Status put_object(const PackSlot& slot, const UploadBody& body, uint32_t crc32c, Deadline deadline) = 0;
+  virtual Result<Published> publish(const UploadGrant& grant, const PublishRequest& request, Deadline deadline) = 0;
+  // Releases the lease. Best effort on cancelled work: uses its own short deadline when `deadline` is cancelled already.
+  virtual Status close_upload(const UploadGrant& grant, Deadline deadline) = 0;
+
+  // --- reading
+  virtual Result<PinGrant> pin(std::optional<uint64_t> snapshot, Deadline deadline) = 0;
+  virtual Status unpin(const PinId& pin, Deadline deadline) = 0;
+  // What the pinned snapshot has at exactly `path`; nothing when there is no such entry or folder. "" is the root.
+  virtual Result<std::optional<RemoteStat>> stat(const PinId& pin, const std::string& path, Deadline deadline) = 0;
+  // The entry `path` and everything below it (everything for ""), from the cursor on; about `max_bytes` at a time.
+  virtual Result<ListingPage> listing(const PinId& pin, const std::string& path, const ListingCursor& from,
+                                      uint64_t max_bytes, Deadline deadline) = 0;
+  // In the order asked; renews the pin.
+  virtual Result<std::vector<PackUrl>> get_urls(const PinId& pin, std::span<const PackId> packs, Deadline deadline) = 0;
+  // Fills `out` from `offset`; an error when the object is shorter. url_invalid when the URL has expired: ask again.
+  virtual Status get_range(const std::string& url, uint64_t offset, std::span<uint8_t> out, Deadline deadline) = 0;
+};
+
+}  // namespace cairn::transfer
