@@ -1,0 +1,18 @@
+// What tells this machine and this start of it from others.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace cairn::os {
+
+std::string host_name();
+// Changes with every boot: tells a journal written before a power loss from one written since.
+Result<std::string> boot_id();
+// Logical processors this process may run on.
+size_t usable_cpus();
+// Absolute path of the running program.
+Result<std::string> executable_path();
+
+}  // namespace cairn::os
