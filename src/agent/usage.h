@@ -1,0 +1,29 @@
+// How much a run has written, and where. All walks go through os/tree.h and follow no link.
+//
+// Pure reads; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cairn::agent {
+
+// What the volume would hold if the run ended now: the staged contents, less what the run removed or replaced, plus what it
+// wrote. An estimate for watching a limit (the sync computes the truth).
+Result<uint64_t> live_bytes(const std::string& upper, const std::string& lower, uint64_t staged_bytes);
+// The plain copy's.
+Result<uint64_t> folder_bytes(const std::string& dir);
+
+struct Loss {
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+  std::vector<std::string> paths;  // as the run saw them, the largest first, at most kPathsMax
+  static constexpr size_t kPathsMax = 100;
+};
+// Regular files below `dir`, which the run saw as `shown_as`; folders named in `except` (relative) are not entered.
+Status add_loss(const std::string& dir, const std::string& shown_as, const std::vector<std::string>& except, Loss& loss);
+
+}  // namespace cairn::agent

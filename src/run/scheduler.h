@@ -1,0 +1,37 @@
+// Placement: takes queued runs in the order they came, chooses a node, takes all of the run's leases in one transaction and
+// opens its first attempt. A run whose volumes are held or for which no node has room stays queued, with the reason.
+//
+// Thread-safe; several servers may schedule at once.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "run/runs.h"
+
+namespace cairn::run {
+
+struct NodeLoad {
+  catalog::NodeRow node;
+  int64_t runs = 0;
+  int64_t gpus_used = 0;
+};
+
+// The node for a run, or why there is none. Prefers the one with the fewest runs, then the most free disk, then the name.
+struct Placement {
+  std::optional<NodeId> node;
+  std::string reason;
+};
+Placement choose_node(const std::vector<NodeLoad>& nodes, const GpuWish& gpu, std::string_view wanted_node);
+
+class Scheduler {
+ public:
+  explicit Scheduler(RunContext& context) : context_(context) {}
+  // One pass over the queue; answers how many runs were placed.
+  Result<int64_t> run_once();
+
+ private:
+  RunContext& context_;
+};
+
+}  // namespace cairn::run
