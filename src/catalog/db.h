@@ -148,8 +148,10 @@ class Db {
  private:
   enum class Mode { kRead, kWrite };
   struct Impl;
+  class Borrowed;
   explicit Db(std::unique_ptr<Impl> impl);
   Status run(Mode mode, const std::function<Status(Tx&)>& fn, const Deadline& deadline);
+  Status attempt_once(bool write, const std::function<Status(Tx&)>& fn, const Deadline& deadline, int attempt, bool& again);
 
   template <class Fn>
   std::invoke_result_t<Fn&, Tx&> call(Mode mode, Fn& fn, const Deadline& deadline) {
