@@ -1,4 +1,4 @@
-// Wire types of the server itself and of people: version, who am I, users, teams, tokens.
+// Wire types of the server itself and of people: version, who am I, users, tokens.
 //
 // Plain values. Every struct below has `to_json` and `from_json` in api/json.h.
 #pragma once
@@ -24,23 +24,22 @@ struct ServerVersion {
 
 struct WhoAmI {
   std::string user;
-  std::string team;   // the owner that requests act for; empty: the person
-  std::string role;   // "admin" or "member" of that team; empty without a team
-  std::string token;  // name of the token
-  bool is_operator = false;
+  std::string role;   // "admin" or "member"
+  std::string token;  // label of the token
+  std::vector<std::string> scopes;
   std::optional<Time> expires_at;
 };
 
 struct CreateUser {
   std::string name;
-  bool is_operator = false;
+  std::string role = "member";  // or "admin"
 };
 
 struct User {
   UserId id;
   std::string name;
-  bool is_operator = false;
-  bool disabled = false;
+  std::string role;
+  std::string state;  // "active" or "disabled"
   Time created_at;
 };
 
@@ -48,42 +47,18 @@ struct UserList {
   std::vector<User> users;
 };
 
-struct CreateTeam {
-  std::string name;
-};
-
-struct AddMember {
-  std::string user;
-  std::string role = "member";  // or "admin"
-};
-
-struct Member {
-  std::string user;
-  std::string role;
-};
-
-struct Team {
-  std::string name;
-  std::vector<Member> members;
-  Time created_at;
-};
-
-struct TeamList {
-  std::vector<Team> teams;
-};
-
 struct CreateToken {
-  std::string name;
-  std::string user;            // empty: oneself; others need an operator
-  std::string scope = "user";  // or "node"
+  std::string label;
+  std::string user;                 // empty: oneself; others need an admin
+  std::vector<std::string> scopes;  // empty: the server's default for people; "node" for a node's agent
   std::optional<uint64_t> expires_in_seconds;
 };
 
 struct Token {
   TokenId id;
-  std::string name;
+  std::string label;
   std::string user;
-  std::string scope;
+  std::vector<std::string> scopes;
   Time created_at;
   std::optional<Time> expires_at;
   bool revoked = false;

@@ -41,7 +41,8 @@ struct RegisteredNode {
 struct Node {
   NodeId id;
   std::string name;
-  std::string state;  // READY, DRAINING, LOST, REMOVED
+  std::string state;  // READY, LOST, REMOVED
+  bool draining = false;
   std::string version;
   uint64_t cpus = 0;
   uint64_t memory_bytes = 0;
@@ -142,7 +143,7 @@ struct AttemptHeartbeatAnswer {
 
 struct FinishAttempt {
   std::string secret;
-  RunState state = RunState::kCompleted;  // COMPLETED, FAILED, STOPPED or PAUSED
+  RunState state = RunState::kCompleted;  // COMPLETED, FAILED or STOPPED
   std::optional<int64_t> exit_code;
   std::string reason;
   std::vector<std::string> lost_paths;    // written outside the volumes, for the loss report
@@ -151,6 +152,7 @@ struct FinishAttempt {
 };
 
 inline constexpr uint64_t kLogRecordsPerHeartbeatMax = 2'000;
-inline constexpr uint64_t kLogTextBytesMax = 16 * 1024;
+inline constexpr uint64_t kCheckpointsPerHeartbeatMax = 1'000;
+inline constexpr uint64_t kAttemptsPerNodeMax = 1'000;
 
 }  // namespace cairn::api

@@ -14,12 +14,13 @@
 namespace cairn::api {
 
 enum class RunState {
-  kQueued, kPending, kCreating, kRunning, kSyncing, kCompleted, kFailed, kStopped, kPaused, kLost
+  kQueued, kPending, kCreating, kRunning, kSyncing, kCompleted, kFailed, kStopped, kLost
 };
 
 // "QUEUED"
 std::string_view state_name(RunState state);
-// COMPLETED, FAILED, STOPPED, PAUSED. (A LOST run may still come back with its changes; `wait` counts it as ended too.)
+std::optional<RunState> state_from_name(std::string_view name);
+// COMPLETED, FAILED or STOPPED. (A LOST run may still come back with its changes; `wait` counts it as ended too.)
 bool is_final(RunState state);
 
 struct MountRequest {
@@ -76,6 +77,7 @@ struct Run {
   uint64_t attempt = 0;
   std::optional<int64_t> exit_code;
   std::string reason;
+  std::string message;  // progress: "staging 41 %"
   std::optional<SavedState> saved;
   PendingState pending;
   bool safe_to_stop = true;
@@ -85,6 +87,13 @@ struct Run {
   std::optional<Time> ended_at;
 };
 
+struct RunsQuery {
+  std::string state;       // empty: all
+  RunId before;            // the last one of the page before
+  uint64_t limit = 100;    // at most 1,000
+};
+
+// Newest first.
 struct RunList {
   std::vector<Run> runs;
 };
@@ -130,5 +139,8 @@ struct CheckpointList {
 inline constexpr uint64_t kMountsPerRunMax = 16;
 inline constexpr uint64_t kLogLinesPerPageMax = 10'000;
 inline constexpr uint64_t kConfigBytesMax = 256 * 1024;
+inline constexpr uint64_t kArgumentsMax = 4096;
+inline constexpr uint64_t kEnvironmentMax = 256;
+inline constexpr uint64_t kLogTextBytesMax = 16 * 1024;
 
 }  // namespace cairn::api

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/volumes.h"
@@ -22,6 +23,7 @@ struct OpenUpload {
 
 struct Upload {
   UploadId upload;
+  VolumeId volume;
   LeaseId lease;
   std::string secret;
   uint64_t fence = 0;
@@ -48,43 +50,48 @@ struct PackPromise {
 
 struct RequestPacks {
   std::string secret;
-  std::vector<PackId> to_register;   // "register" in JSON: sent, now checked by the server; or of an earlier upload: adopted
+  // "register" in JSON: sent, now to be checked by the server. One that never arrived is object_not_found, a bad one
+  // pack_invalid; the message names it, the others may be registered again without it.
+  std::vector<PackId> to_register;
   std::vector<PackPromise> promise;  // ids and URLs wanted
-};
-
-struct RejectedPack {
-  PackId pack;
-  std::string code;
-  std::string message;
 };
 
 struct PackGrant {
   std::vector<PackId> registered;
-  std::vector<RejectedPack> rejected;
   std::vector<PackUrl> promised;  // in the order of the promises; one PUT each, of exactly that length and CRC32C
   Time expires_at;                // of the URLs
+};
+
+struct RequestResumable {
+  std::string secret;
+  PackId after;  // the last one of the page before
+  uint64_t limit = 256;
 };
 
 struct ResumablePack {
   PackId pack;
   std::string url;  // GET
   uint64_t size_bytes = 0;
+  std::string seal;  // SHA-256 of the pack's index, 64 hex digits
 };
 
+// Data packs this upload may name: of the same person's earlier unfinished uploads of this volume (adopted by asking) and its
+// own. Sorted by id.
 struct ResumablePacks {
   std::vector<ResumablePack> packs;
+  bool more = false;
   Time expires_at;
 };
 
-enum class PublishKind { kPut, kRemove, kCheckpoint, kFinal, kLog, kRestore };
+enum class PublishKind { kPut, kCheckpoint, kFinal, kSave, kLog };
+std::string_view kind_name(PublishKind kind);  // "put"
 
 struct Publish {
   std::string secret;
   PackId changeset;
   PublishKind kind = PublishKind::kPut;
-  std::string reason;
   std::string message;
-  std::optional<uint64_t> base_snapshot;  // what the changeset was computed against; default: the upload's base or last
+  bool interim = false;  // published while a run or session goes on: only the newest such snapshot stays
 };
 
 struct Published {
@@ -92,8 +99,9 @@ struct Published {
   uint64_t entries = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  std::string side;                    // not empty: kept aside under this name instead of becoming the head
-  std::vector<std::string> conflicts;  // paths kept aside (shared writing)
+  std::string root;         // digest of the tree
+  std::string side;         // not empty: kept aside under this name ("recovered/<holder>") instead of becoming the head
+  std::string side_reason;  // "lease_lost" or "contents_exceed_size"
 };
 
 struct CloseUpload {

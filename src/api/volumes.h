@@ -21,6 +21,41 @@ struct CreateVolume {
   std::optional<std::string> history;  // "7d", "20", "off"
 };
 
+struct Snapshot {
+  uint64_t number = 0;
+  std::string root;     // digest of the tree
+  std::string kind;     // create, put, checkpoint, final, save, log, remove, restore
+  std::string message;
+  std::string author;
+  Time created_at;
+  uint64_t entries = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  bool interim = false;
+  std::string side;     // "recovered/<holder>" of a side snapshot, else empty
+  std::string tag;
+  std::optional<Time> expires_at;  // of a side snapshot
+};
+
+struct SnapshotsQuery {
+  uint64_t before = 0;   // number; 0: from the newest
+  uint64_t limit = 100;  // at most 1,000
+  bool all = false;      // interim and side ones too
+};
+
+// Newest first.
+struct SnapshotList {
+  std::vector<Snapshot> snapshots;
+};
+
+struct TagSnapshot {
+  std::string label;  // empty: remove the tag
+};
+
+struct SetHistory {
+  std::string history;  // "7d", "20", "off"
+};
+
 struct Volume {
   VolumeId id;
   std::string name;
@@ -36,11 +71,16 @@ struct Volume {
   Time created_at;
   std::string created_by;
   std::optional<Time> purge_at;  // of a volume in the trash
+  std::string delete_error;      // of DELETE FAILED
+  // Only when one volume was asked for:
+  std::vector<Snapshot> side_snapshots;
+  std::optional<uint64_t> stored_bytes;  // in packs, history included
 };
 
 struct VolumeList {
   std::vector<Volume> volumes;
 };
+
 
 struct ExpandVolume {
   uint64_t size_bytes = 0;
@@ -55,32 +95,13 @@ struct DeletePreview {
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t checkpoints = 0;
-  std::string in_use_by;  // empty: free
+  std::vector<std::string> checkpoint_paths;  // the first 100
 };
 
-// A hidden volume for the working directory of one run; deleted when that run ends. Its `name` (with a leading '~') stands
-// for it in every route that takes a volume name.
+// A hidden volume for the working directory of one run; deleted when that run ends. Its `name` stands for it in every route
+// that takes a volume's name; it is never listed.
 struct CreateWorkspace {
   uint64_t size_bytes = 0;
-};
-
-struct Snapshot {
-  uint64_t number = 0;
-  std::string kind;    // put, remove, checkpoint, final, log, restore, session
-  std::string reason;
-  std::string message;
-  std::string author;
-  Time created_at;
-  uint64_t entries = 0;
-  uint64_t files = 0;
-  uint64_t bytes = 0;
-  bool interim = false;
-  std::string side;    // "recovered/<holder>" of a side snapshot, else empty
-  std::vector<std::string> tags;
-};
-
-struct SnapshotList {
-  std::vector<Snapshot> snapshots;
 };
 
 struct CreatePin {
@@ -128,9 +149,9 @@ struct Entry {
   std::string kind;  // file, dir, symlink
   uint64_t mode = 0;
   int64_t mtime_ns = 0;
-  uint64_t size_bytes = 0;  // of a folder: of all files below it, when `entries` is set
+  uint64_t size_bytes = 0;  // of a file
   std::string target;       // of a symlink
-  std::optional<uint64_t> entries;  // of a folder, in `stat` answers
+  bool implied = false;     // a folder that exists only because something lies below it
 };
 
 // Names of one level, in the order of the tree.
@@ -170,13 +191,8 @@ struct UrlGrant {
 };
 
 struct RemovePaths {
-  std::vector<std::string> paths;  // each with everything below it
-};
-
-struct Removed {
-  uint64_t snapshot = 0;  // head afterwards
-  uint64_t files = 0;
-  uint64_t bytes = 0;
+  std::vector<std::string> paths;  // each with everything below it; at most kPathsPerRequestMax
+  std::string message;
 };
 
 inline constexpr uint64_t kPacksPerRequestMax = 256;

@@ -36,7 +36,7 @@ namespace cairn::client {
 struct ClientOptions {
   std::string url;    // "https://cairn.example.org" or "http://127.0.0.1:8470"; without a trailing '/'
   std::string token;  // empty: only version and health answer
-  std::string team;   // owner that volumes and runs belong to; empty: the person
+  std::string team;   // sent with every request; servers without teams refuse it
   Duration try_timeout = seconds(60);   // of one attempt of one API call (long polls add their wait)
   Duration default_deadline = seconds(120);  // of a whole call when the caller gives none
   Duration backoff_min = milliseconds(100);
@@ -57,14 +57,11 @@ class ApiClient {
   Result<api::WhoAmI> whoami(const Deadline& deadline);
   Result<api::User> create_user(const api::CreateUser& body, const Deadline& deadline);
   Result<api::UserList> list_users(const Deadline& deadline);
-  Result<api::Team> create_team(const api::CreateTeam& body, const Deadline& deadline);
-  Result<api::TeamList> list_teams(const Deadline& deadline);
-  Result<api::Team> add_member(std::string_view team, const api::AddMember& body, const Deadline& deadline);
   Result<api::CreatedToken> create_token(const api::CreateToken& body, const Deadline& deadline);
   Result<api::TokenList> list_tokens(const Deadline& deadline);
   Status revoke_token(TokenId token, const Deadline& deadline);
 
-  // Volumes. `volume` is a name, or the '~' name of a workspace.
+  // Volumes. `volume` is a name, or the name of a workspace.
   Result<api::Volume> create_volume(const api::CreateVolume& body, const Deadline& deadline);
   Result<api::VolumeList> list_volumes(const Deadline& deadline);
   Result<api::Volume> get_volume(std::string_view volume, const Deadline& deadline);
@@ -73,7 +70,11 @@ class ApiClient {
   Status delete_volume(std::string_view volume, bool purge, const Deadline& deadline);
   Result<api::Volume> undelete_volume(std::string_view volume, const api::UndeleteVolume& body, const Deadline& deadline);
   Result<api::Volume> create_workspace(const api::CreateWorkspace& body, const Deadline& deadline);
-  Result<api::SnapshotList> list_snapshots(std::string_view volume, const Deadline& deadline);
+  Result<api::SnapshotList> list_snapshots(std::string_view volume, const api::SnapshotsQuery& query,
+                                           const Deadline& deadline);
+  Status tag_snapshot(std::string_view volume, uint64_t number, const api::TagSnapshot& body, const Deadline& deadline);
+  Status drop_side_snapshot(std::string_view volume, uint64_t number, const Deadline& deadline);
+  Result<api::Volume> set_history(std::string_view volume, const api::SetHistory& body, const Deadline& deadline);
   Status break_lease(std::string_view volume, const Deadline& deadline);
 
   // Reading.
@@ -84,13 +85,14 @@ class ApiClient {
   Result<api::Usage> usage(std::string_view volume, const api::PathQuery& query, const Deadline& deadline);
   Result<api::Entry> stat(std::string_view volume, const api::PathQuery& query, const Deadline& deadline);
   Result<api::UrlGrant> request_urls(std::string_view volume, const api::RequestUrls& body, const Deadline& deadline);
-  Result<api::Removed> remove_paths(std::string_view volume, const api::RemovePaths& body, const Deadline& deadline);
+  Result<api::Published> remove_paths(std::string_view volume, const api::RemovePaths& body, const Deadline& deadline);
 
   // Writing.
   Result<api::Upload> open_upload(std::string_view volume, const api::OpenUpload& body, const Deadline& deadline);
   Result<api::HeartbeatAnswer> heartbeat_upload(UploadId upload, const api::Heartbeat& body, const Deadline& deadline);
   Result<api::PackGrant> request_packs(UploadId upload, const api::RequestPacks& body, const Deadline& deadline);
-  Result<api::ResumablePacks> resumable_packs(UploadId upload, const Deadline& deadline);
+  Result<api::ResumablePacks> resumable_packs(UploadId upload, const api::RequestResumable& body,
+                                              const Deadline& deadline);
   // `request`: the id of an earlier call whose outcome is unknown; none: a new one.
   Result<api::Published> publish(UploadId upload, const api::Publish& body, const Deadline& deadline,
                                  RequestId request = {});
@@ -98,7 +100,7 @@ class ApiClient {
 
   // Runs.
   Result<api::Run> create_run(const api::CreateRun& body, const Deadline& deadline);
-  Result<api::RunList> list_runs(const Deadline& deadline);
+  Result<api::RunList> list_runs(const api::RunsQuery& query, const Deadline& deadline);
   Result<api::Run> get_run(RunId run, const Deadline& deadline);
   Result<api::LogPage> run_logs(RunId run, const api::LogsQuery& query, const Deadline& deadline);
   Result<api::CheckpointList> run_checkpoints(RunId run, const Deadline& deadline);
