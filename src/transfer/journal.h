@@ -10,9 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "os/lock_file.h"
 
 namespace cairn::transfer {
 
@@ -30,11 +32,10 @@ class Journal {
   // Opens the journal of `source` (any string that names volume, server and what is uploaded) in `dir`, which is made if
   // missing, and takes its lock if free.
   static Result<std::unique_ptr<Journal>> open(const std::string& dir, const std::string& source);
-  ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  bool locked_by_other() const { return lock_fd_ < 0; }
+  bool locked_by_other() const { return !lock_.held(); }
   // What the last, unfinished upload left. Nothing when there is none or when it lives in another process.
   std::optional<JournalEntry> load() const;
   // Durable when it returns.
@@ -43,9 +44,9 @@ class Journal {
   void clear();
 
  private:
-  Journal(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+  Journal(std::string path, os::LockFile lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string path_;
-  int lock_fd_;
+  os::LockFile lock_;
 };
 
 }  // namespace cairn::transfer

@@ -16,19 +16,11 @@
 #include "base/deadline.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "store/types.h"
 
 namespace cairn::transfer {
 
-// The right to write, as granted by the server: an upload row bound to a writer lease.
-struct UploadGrant {
-  UploadId upload;
-  LeaseId lease;
-  std::string secret;          // whoever presents it continues; never logged
-  uint64_t fence = 0;
-  uint64_t base_snapshot = 0;  // 0: the volume is empty
-  PinId pin;                   // of the base
-};
-
+// A snapshot that stays readable while it is used (every listing page and URL batch renews it).
 struct PinGrant {
   PinId pin;
   uint64_t snapshot = 0;  // 0: the volume is empty
@@ -38,7 +30,16 @@ struct PinGrant {
   uint64_t bytes = 0;
 };
 
-enum class PackKind { kData, kChangeset };
+// The right to write, as granted by the server: an upload row bound to a writer lease.
+struct UploadGrant {
+  UploadId upload;
+  LeaseId lease;
+  std::string secret;  // whoever presents it continues; never logged
+  uint64_t fence = 0;
+  PinGrant base;       // the head when the lease was taken
+};
+
+enum class PackKind : uint8_t { kData, kChangeset };
 
 struct PackPromise {
   uint64_t size_bytes = 0;
@@ -56,13 +57,6 @@ struct PackUrl {
   PackId pack;
   std::string url;
   uint64_t size_bytes = 0;
-};
-
-// What is PUT: bytes in memory, or (for a changeset) a whole file. REQUIRES: outlives the call.
-struct UploadBody {
-  std::span<const uint8_t> bytes;
-  int fd = -1;  // used instead of `bytes` when not -1: `size` bytes from offset 0
-  uint64_t size = 0;
 };
 
 struct PublishRequest {
@@ -91,7 +85,7 @@ struct ListingPage {
   std::optional<ListingCursor> next;
 };
 
-enum class EntryKind { kFile, kDirectory, kSymlink };
+using store::EntryKind;
 
 struct RemoteStat {
   EntryKind kind = EntryKind::kFile;
@@ -115,10 +109,9 @@ class Remote {
   virtual Result<std::vector<PackSlot>> exchange_packs(const UploadGrant& grant, std::span<const PackId> registered,
                                                        std::span<const PackPromise> promises, Deadline deadline) = 0;
   // Stored packs of one's own unfinished uploads of this volume, adopted by this upload.
-  virtual Result<std::vector<PackUrl>> resumable_packs(const UploadGrant& grant, const std::string& source,
-                                                       Deadline deadline) = 0;
-  // Stores the body under the slot. Success also when these bytes were already stored by an earlier try.
-  virtual Status put_object(const PackSlot& slot, const UploadBody& body, uint32_t crc32c, Deadline deadline) = 0;
+  virtual Result<std::vector<PackUrl>> resumable_packs(const UploadGrant& grant, Deadline deadline) = 0;
+  // Stores the promised bytes under the slot; retries. Success also when an earlier try had stored them.
+  virtual Status put_object(const PackSlot& slot, std::span<const uint8_t> bytes, Deadline deadline) = 0;
   virtual Result<Published> publish(const UploadGrant& grant, const PublishRequest& request, Deadline deadline) = 0;
   // Releases the lease. Best effort on cancelled work: uses its own short deadline when `deadline` is cancelled already.
   virtual Status close_upload(const UploadGrant& grant, Deadline deadline) = 0;

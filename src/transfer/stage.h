@@ -50,6 +50,13 @@ class NodeCache {
   // volume_too_large_for_node, with the numbers, before anything is fetched.
   Result<StagedLower> stage(Remote& remote, const PinGrant& pin, Progress& progress, const Deadline& deadline);
 
+  // A lower that is there already, e.g. after the agent was restarted; path_not_found when it is not.
+  Result<StagedLower> reopen(const std::string& root);
+  // Between processes: a kept lower is spared by eviction until it is released, whoever lives. `holder` is a file name, e.g.
+  // an attempt id. For a lower whose unsynced upper waits on disk.
+  Status keep(const std::string& root, const std::string& holder);
+  Status release(const std::string& root, const std::string& holder);
+
   // Removes unused lowers, longest unused first, until their bytes are at most `bytes_max`; and what a crash left unfinished.
   Status evict(uint64_t bytes_max, const Deadline& deadline);
 

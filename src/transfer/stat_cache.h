@@ -6,7 +6,6 @@
 // or unknown file is an empty cache. `find` and `insert` are thread-safe.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,11 +14,12 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "codec/digest.h"
 
 namespace cairn::transfer {
 
-// Names the contents of a file: SHA-256 over its list of chunks (hash, length). See content_id.h.
-using ContentId = std::array<uint8_t, 32>;
+// Names the contents of a file: SHA-256 over its list of chunks (content_id.h).
+using ContentId = codec::Digest;
 
 struct FileIdentity {
   uint64_t device = 0;
