@@ -1,0 +1,56 @@
+#include "catalog/pins.h"
+
+namespace cairn::catalog::pins {
+
+Result<bool> insert(Tx& tx, const PinRow& row, int64_t most) {
+  CAIRN_TRY(int64_t affected,
+            tx.update(std::string("insert into pins (id, volume_id, number, purpose, created_us, expires_lease_us) "
+                                  "select v.id_text, v.volume_text, v.number, v.purpose, v.created_us, v.expires_us from "
+                                  "(select cast(?1 as text) as id_text, cast(?2 as text) as volume_text, "
+                                  "cast(?3 as bigint) as number, cast(?4 as text) as purpose, "
+                                  "cast(?5 as bigint) as created_us, cast(?6 as bigint) as expires_us) v "
+                                  "where (select count(*) from pins p where p.volume_id = ?2 and p.expires_lease_us > ") +
+                          kLeaseNowSql + ") < cast(?7 as bigint)",
+                      {row.id.hex(), row.volume.hex(), row.number, row.purpose, row.created.us, row.expires_lease.us, most}));
+  return affected == 1;
+}
+
+Result<std::optional<PinRow>> find(Tx& tx, PinId id) {
+  CAIRN_TRY(std::optional<Row> row,
+            tx.query_one(std::string("select id, volume_id, number, purpose, created_us, expires_lease_us from pins "
+                                     "where id = ?1 and expires_lease_us > ") +
+                             kLeaseNowSql,
+                         {id.hex()}));
+  if (!row) return std::optional<PinRow>();
+  PinRow pin;
+  CAIRN_TRY(pin.id, row->id<PinId>(0));
+  CAIRN_TRY(pin.volume, row->id<VolumeId>(1));
+  pin.number = row->integer(2);
+  pin.purpose = row->text(3);
+  pin.created = row->time(4);
+  pin.expires_lease = LeaseTime{row->integer(5)};
+  return std::optional<PinRow>(std::move(pin));
+}
+
+Result<bool> renew(Tx& tx, PinId id, LeaseTime expires) {
+  CAIRN_TRY(int64_t affected,
+            tx.update(std::string("update pins set expires_lease_us = ?2 where id = ?1 and expires_lease_us > ") + kLeaseNowSql,
+                      {id.hex(), expires.us}));
+  return affected == 1;
+}
+
+Result<bool> remove(Tx& tx, PinId id) {
+  CAIRN_TRY(int64_t affected, tx.update("delete from pins where id = ?1", {id.hex()}));
+  return affected == 1;
+}
+
+Result<int64_t> remove_dead(Tx& tx) {
+  return tx.update(std::string("delete from pins where expires_lease_us <= ") + kLeaseNowSql);
+}
+
+Status remove_of_volume(Tx& tx, VolumeId volume) {
+  CAIRN_CHECK_OK(tx.update("delete from pins where volume_id = ?1", {volume.hex()}));
+  return ok();
+}
+
+}  // namespace cairn::catalog::pins

@@ -1,0 +1,37 @@
+// The table `pins`: who is reading a snapshot, and until when if he is not heard of again (in lease time, so that an outage
+// ends no pin).
+//
+// Typed statements inside the caller's transaction; whoever inserts a pin guards the snapshot's row too.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "catalog/catalog_clock.h"
+#include "catalog/db.h"
+
+namespace cairn::catalog {
+
+struct PinRow {
+  PinId id;
+  VolumeId volume;
+  int64_t number = 0;
+  std::string purpose;
+  Time created;
+  LeaseTime expires_lease;
+};
+
+namespace pins {
+
+// False when the volume has `most` live pins.
+Result<bool> insert(Tx& tx, const PinRow& row, int64_t most);
+// Live ones only.
+Result<std::optional<PinRow>> find(Tx& tx, PinId id);
+// False when it is dead.
+Result<bool> renew(Tx& tx, PinId id, LeaseTime expires);
+Result<bool> remove(Tx& tx, PinId id);
+Result<int64_t> remove_dead(Tx& tx);
+Status remove_of_volume(Tx& tx, VolumeId volume);
+
+}  // namespace pins
+}  // namespace cairn::catalog
