@@ -1,8 +1,10 @@
 #include "api/routes.h"
 
-#include <limits>
+#include <algorithm>
+#include <charconv>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "codec/hex.h"
 
 namespace cairn::api {
@@ -192,6 +194,24 @@ Result<std::string> Query::hex(const std::string& key) {
     return Error(Code::kRequestInvalid, "query parameter '" + key + "' is not an even number of lower-case hex digits");
   }
   return *std::move(bytes);
+}
+
+std::string to_text(const ListingCursor& cursor) {
+  std::string text = codec::hex_encode(std::string_view(cursor.path));
+  if (cursor.chunks != 0) text += ":" + std::to_string(cursor.chunks);
+  return text;
+}
+
+std::optional<ListingCursor> listing_cursor_from_text(std::string_view text) {
+  size_t colon = text.find(':');
+  auto path = codec::hex_decode_text(text.substr(0, colon));
+  if (!path || path->empty() || path->size() > limits::kPathBytesMax) return std::nullopt;
+  ListingCursor cursor{*std::move(path), 0};
+  if (colon == std::string_view::npos) return cursor;
+  std::string_view number = text.substr(colon + 1);
+  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), cursor.chunks);
+  if (error != std::errc() || end != number.data() + number.size() || cursor.chunks == 0) return std::nullopt;
+  return cursor;
 }
 
 Status Query::finish() const {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/volumes.h"
 #include "base/result.h"
 
 namespace cairn::api {
@@ -90,6 +91,10 @@ Result<IdType> Query::id(const std::string& key) {
   if (!id) return Error(Code::kRequestInvalid, "query parameter '" + key + "' is not an id of 32 hex digits");
   return *id;
 }
+
+// The cursor of a listing in the header Cairn-Next: "<hex of the path>" or "<hex of the path>:<chunks>".
+std::string to_text(const ListingCursor& cursor);
+std::optional<ListingCursor> listing_cursor_from_text(std::string_view text);
 
 // Names of headers.
 inline constexpr std::string_view kRequestIdHeader = "Cairn-Request-Id";

@@ -162,7 +162,8 @@ struct EntryPage {
 };
 
 struct PathQuery {
-  uint64_t snapshot = 0;
+  PinId pin;              // or, without a pin,
+  uint64_t snapshot = 0;  // a snapshot's number
   std::string path;
 };
 

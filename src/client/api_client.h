@@ -38,7 +38,7 @@ struct ClientOptions {
   std::string token;  // empty: only version and health answer
   std::string team;   // sent with every request; servers without teams refuse it
   Duration try_timeout = seconds(60);   // of one attempt of one API call (long polls add their wait)
-  Duration default_deadline = seconds(120);  // of a whole call when the caller gives none
+  Duration default_deadline = seconds(30);  // of a whole call when the caller has no better one
   Duration backoff_min = milliseconds(100);
   Duration backoff_max = seconds(5);
 };
@@ -128,13 +128,15 @@ class ApiClient {
  private:
   struct Call;
   struct Reply;
+  struct Try;
 
   Result<Reply> perform(const Call& call, const Deadline& deadline);
-  Result<Reply> perform_once(const Call& call, const Deadline& deadline);
-  Duration backoff(int tries);
+  Try try_once(const Call& call, const Deadline& deadline);
+  void wait_before_retry(int tries, Duration at_least, const Deadline& deadline);
   std::string absolute_url(const std::string& url) const;
   template <class Answer>
   Result<Answer> ask(const Call& call, const Deadline& deadline);
+  Status tell(const Call& call, const Deadline& deadline);
 
   net::Transport& transport_;
   Clock& clock_;
