@@ -68,12 +68,25 @@ Result<int64_t> stored_bytes(Tx& tx, StoreId id) {
   return row ? row->integer(0) : 0;
 }
 
-Result<bool> begin_removing(Tx& tx, StoreId id, Time now) {
+Result<bool> begin_removing(Tx& tx, StoreId id, VolumeId last, Time now) {
   CAIRN_TRY(int64_t affected, tx.update("update stores set state = 'removing', removing_since_us = ?2 "
                                         "where id = ?1 and state = 'live' "
-                                        "and not exists (select 1 from volumes v where v.store_id = stores.id)",
-                                        {id.hex(), now.us}));
+                                        "and not exists (select 1 from volumes v where v.store_id = stores.id and v.id <> ?3)",
+                                        {id.hex(), now.us, last.hex()}));
   return affected == 1;
+}
+
+Result<std::vector<StoreRow>> list_removing(Tx& tx, Time since_before, int64_t limit) {
+  CAIRN_TRY(Rows rows, tx.query(std::string("select ") + kColumns +
+                                    " from stores where state = 'removing' and removing_since_us <= ?1 and not exists "
+                                    "(select 1 from volumes v where v.store_id = stores.id) order by id limit ?2",
+                                {since_before.us, limit}));
+  std::vector<StoreRow> stores;
+  for (const Row& row : rows) {
+    CAIRN_TRY(StoreRow store, to_store(row));
+    stores.push_back(std::move(store));
+  }
+  return stores;
 }
 
 Result<bool> remove(Tx& tx, StoreId id) {
@@ -83,9 +96,9 @@ Result<bool> remove(Tx& tx, StoreId id) {
   return affected == 1;
 }
 
-Result<bool> raise_epoch(Tx& tx, StoreId id, int64_t from, bool gc_off) {
-  CAIRN_TRY(int64_t affected, tx.update("update stores set epoch = epoch + 1, gc_off = ?3 where id = ?1 and epoch = ?2",
-                                        {id.hex(), from, int64_t{gc_off}}));
+Result<bool> raise_epoch(Tx& tx, StoreId id, int64_t from, int64_t to) {
+  CAIRN_TRY(int64_t affected, tx.update("update stores set epoch = ?3, gc_off = 1 where id = ?1 and epoch = ?2",
+                                        {id.hex(), from, to}));
   return affected == 1;
 }
 

@@ -34,12 +34,13 @@ Result<int64_t> next_ticket(Tx& tx, StoreId id);
 // Sum over all pack rows of all stores of an owner, promised ones included.
 Result<int64_t> owner_bytes(Tx& tx, UserId owner);
 Result<int64_t> stored_bytes(Tx& tx, StoreId id);
-// live → removing when no volume names it any more; false when one does or it is not live.
-Result<bool> begin_removing(Tx& tx, StoreId id, Time now);
+// live → removing when no volume but `last` names it any more; false when one does or it is not live.
+Result<bool> begin_removing(Tx& tx, StoreId id, VolumeId last, Time now);
+Result<std::vector<StoreRow>> list_removing(Tx& tx, Time since_before, int64_t limit);
 // The row of a store under removal that has no pack rows left.
 Result<bool> remove(Tx& tx, StoreId id);
-// Raises the epoch from `from`; false when it was not that.
-Result<bool> raise_epoch(Tx& tx, StoreId id, int64_t from, bool gc_off);
+// Raises the epoch and turns collection off; false when it was not `from`.
+Result<bool> raise_epoch(Tx& tx, StoreId id, int64_t from, int64_t to);
 Status set_gc_off(Tx& tx, StoreId id, bool off);
 
 }  // namespace stores

@@ -16,11 +16,9 @@
 #include "base/limits.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "catalog/catalog_clock.h"
+#include "catalog/db.h"
 
-namespace cairn::catalog {
-class Db;
-class Tx;
-}  // namespace cairn::catalog
 namespace cairn::object {
 class ObjectStore;
 }
@@ -36,6 +34,7 @@ struct Settings {
   // A writer lease may be taken by anyone this long after its last heartbeat, and by the same person and source (the same
   // folder on the same machine) after the shorter time.
   Duration lease_time = minutes(15);
+  Duration server_lease_time = seconds(60);  // of the server's own changes (rm)
   Duration same_source_time = seconds(60);
   // Packs of an unfinished upload are kept this long.
   Duration unfinished_upload_time = hours(7 * 24);
@@ -56,10 +55,16 @@ struct Settings {
 };
 
 struct Context {
+  Context(catalog::Db& catalog_db, object::ObjectStore& object_store, Clock& the_clock, Random& the_random,
+          Settings the_settings = {})
+      : db(catalog_db), objects(object_store), clock(the_clock), random(the_random), catalog_clock(the_clock),
+        settings(std::move(the_settings)) {}
+
   catalog::Db& db;
   object::ObjectStore& objects;
   Clock& clock;
   Random& random;
+  catalog::CatalogClock catalog_clock;  // somebody must stamp it (catalog/catalog_clock.h), or leases never expire
   Settings settings;
 };
 

@@ -2,7 +2,7 @@
 // lease row is current; an expired lease stays current until somebody takes it, so lateness alone never fences anybody.
 // The fence of a volume only grows: every grant gets one more, and a holder that was taken over finds out by lease_lost.
 //
-// Only exclusive leases are granted now; rows and rules are laid out for shared ones, which are refused.
+// Only exclusive leases are granted; rows and rules are laid out for shared ones, which are refused.
 //
 // Thread-safe. Times are the catalog's (catalog/catalog_clock.h).
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace cairn::volume {
 
-enum class LeaseMode { kExclusive, kShared };
+enum class LeaseMode { kExclusive, kShared };  // shared: request_invalid until it is built
 enum class HolderKind { kUpload, kRun, kSession, kServer };
 std::string_view holder_kind_name(HolderKind kind);
 
@@ -27,6 +27,7 @@ struct LeaseRequest {
   HolderKind kind = HolderKind::kUpload;
   std::string holder;  // shown to people
   UserId user;
+  std::string user_name;        // shown to people
   std::string source;           // who on which machine from which folder; "" = none
   std::string takeover_secret;  // of the current lease, from the writer's journal: continues at once
 };

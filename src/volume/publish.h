@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,11 +34,14 @@ struct PublishRequest {
   std::string message;
   // Published while the writer goes on: only the newest such snapshot of an upload stays. Runs and sessions only.
   bool interim = false;
+  // What the changeset was computed against; the upload's base or last publication when absent. Matters for side snapshots:
+  // a publication to the head is merged into the head.
+  std::optional<int64_t> base_snapshot;
 };
 
 struct Publication {
-  int64_t snapshot = 0;
-  std::string root;  // hex digest
+  int64_t snapshot = 0;  // the head as it was when the changeset changes nothing
+  std::string root;      // hex digest
   int64_t entries = 0;
   int64_t files = 0;
   int64_t bytes = 0;

@@ -53,6 +53,16 @@ struct RegisteredPack {
   std::string seal;  // hex; empty for a changeset
 };
 
+struct RejectedPack {
+  PackId id;
+  Error error;
+};
+
+struct Registration {
+  std::vector<RegisteredPack> registered;
+  std::vector<RejectedPack> rejected;
+};
+
 class Uploads {
  public:
   explicit Uploads(Context& context) : context_(context) {}
@@ -68,10 +78,10 @@ class Uploads {
   // counts promised bytes.
   Result<std::vector<PromisedPack>> promise(UploadId id, std::string_view secret, const std::vector<PackWish>& wishes);
   // Compares each object with its promise (length, CRC where the store knows it), reads the index at its end, checks it
-  // and records its seal. Registering again is fine. pack_invalid names the pack and what is wrong; object_not_found says
-  // it never arrived. At most 1,000 ids.
-  Result<std::vector<RegisteredPack>> register_packs(UploadId id, std::string_view secret,
-                                                     const std::vector<PackId>& packs);
+  // and records its seal. Registering again is fine; packs of one's own unfinished uploads are adopted. Rejected ones say
+  // why: pack_invalid, or object_not_found when it never arrived. An error of the whole call means that the store or the
+  // catalog could not be asked. At most 1,000 ids.
+  Result<Registration> register_packs(UploadId id, std::string_view secret, const std::vector<PackId>& packs);
 
   // Adopts the packs of this person's own unfinished uploads of this volume, completes promised ones that did arrive, and
   // answers the data packs this upload may name, sorted by id after `after`, at most `limit` ≤ 1,000.

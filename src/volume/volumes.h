@@ -82,7 +82,7 @@ struct VolumeInfo {
 struct DeletePreview {
   int64_t files = 0;
   int64_t bytes = 0;
-  int64_t checkpoints = 0;  // runs/<run>/checkpoints/step_<N> folders, counted up to `checkpoints_counted_max`
+  int64_t checkpoints = 0;  // runs/<run>/checkpoints/step_<N> folders, counted up to 10,000
   std::vector<std::string> checkpoint_paths;  // the first 100, raw bytes
 };
 
@@ -107,7 +107,7 @@ class Volumes {
   Result<VolumeInfo> create(const Actor& actor, std::string_view name, std::optional<int64_t> size_bytes,
                             std::optional<HistoryPolicy> history = {}, bool* created = nullptr,
                             const AlsoInTx<VolumeInfo>& also = {});
-  // A hidden volume "ws-<random>", never listed.
+  // A hidden volume "~<random>", never listed; found by that name like any other.
   Result<VolumeInfo> create_workspace(const Actor& actor, int64_t size_bytes, const AlsoInTx<VolumeInfo>& also = {});
 
   // volume_not_found unless there is a CREATED volume of that name.
