@@ -100,8 +100,8 @@ class Directory {
   Status remove(std::string_view relative) const;
   // An empty folder.
   Status remove_directory(std::string_view relative) const;
-  // Whatever is there with all beneath it, never following a link and never leaving this file system's folder tree; ok when
-  // absent. Folders without permission bits are opened up first where allowed. At most 1,100 levels a call, else limit_exceeded.
+  // Whatever is there with all beneath it, to any depth and with bounded memory, never following a link and never entering
+  // another file system; ok when absent. Folders without permission bits are opened up first where allowed.
   Status remove_tree(std::string_view relative) const;
   Status set_mode(std::string_view relative, uint32_t mode) const;
   // Of a file, folder or link itself.

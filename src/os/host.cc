@@ -1,0 +1,42 @@
+#include "os/host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <thread>
+
+#include "os/file_system.h"
+
+namespace cairn::os {
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+Result<std::string> boot_id() {
+  // Files of /proc have no size: read to the end.
+  CAIRN_TRY(std::unique_ptr<ReadableFile> file, posix_file_system().open_read("/proc/sys/kernel/random/boot_id"));
+  CAIRN_TRY(std::string text, read_to_end(file->native_fd(), 64, "boot_id"));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+size_t usable_cpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return static_cast<size_t>(CPU_COUNT(&set));
+  return std::max<size_t>(1, std::thread::hardware_concurrency());
+}
+
+Result<std::string> executable_path() {
+  char path[PATH_MAX];
+  ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  if (size < 0) return Error::from_errno(errno, "read /proc/self/exe");
+  return std::string(path, static_cast<size_t>(size));
+}
+
+}  // namespace cairn::os
