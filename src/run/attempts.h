@@ -56,7 +56,7 @@ struct AttemptEnd {
 
 class Attempts {
  public:
-  explicit Attempts(RunContext& context) : context_(context) {}
+  explicit Attempts(RunContext& context) : context_(context), clock_(context.storage.clock) {}
 
   // Also again with the same secret, when the answer was lost or the executor died before it wrote it down: leases are taken
   // anew. run_state_conflict when the run is over or was stopped, or a newer attempt exists.
@@ -72,6 +72,7 @@ class Attempts {
 
  private:
   RunContext& context_;
+  catalog::CatalogClock clock_;
 };
 
 }  // namespace cairn::run

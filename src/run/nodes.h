@@ -46,7 +46,7 @@ struct PollResult {
 
 class Nodes {
  public:
-  explicit Nodes(RunContext& context) : context_(context) {}
+  explicit Nodes(RunContext& context) : context_(context), clock_(context.storage.clock) {}
 
   // The same name again is the same node (its agent restarted); a removed one comes back.
   Result<catalog::NodeRow> register_node(const NodeFacts& facts);
@@ -62,6 +62,7 @@ class Nodes {
 
  private:
   RunContext& context_;
+  catalog::CatalogClock clock_;
 };
 
 std::string format_gpus(const std::vector<GpuWish>& gpus);

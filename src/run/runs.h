@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "catalog/attempts.h"
+#include "catalog/catalog_clock.h"
 #include "catalog/nodes.h"
 #include "catalog/run_logs.h"
 #include "catalog/runs.h"
@@ -104,7 +105,7 @@ struct LogView {
 
 class Runs {
  public:
-  explicit Runs(RunContext& context) : context_(context) {}
+  explicit Runs(RunContext& context) : context_(context), clock_(context.storage.clock) {}
 
   // Checks everything that can be checked before it waits, creates volumes that are to be created, and queues the run.
   // writer_lease_held names the holder of a volume that somebody writes, unless `queue`. With `also` the caller writes in the
@@ -127,6 +128,7 @@ class Runs {
 
  private:
   RunContext& context_;
+  catalog::CatalogClock clock_;
 };
 
 // "runs/<id>": below it a run's outputs lie on its primary volume.

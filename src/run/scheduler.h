@@ -26,12 +26,13 @@ Placement choose_node(const std::vector<NodeLoad>& nodes, const GpuWish& gpu, st
 
 class Scheduler {
  public:
-  explicit Scheduler(RunContext& context) : context_(context) {}
+  explicit Scheduler(RunContext& context) : context_(context), clock_(context.storage.clock) {}
   // One pass over the queue; answers how many runs were placed.
   Result<int64_t> run_once();
 
  private:
   RunContext& context_;
+  catalog::CatalogClock clock_;
 };
 
 }  // namespace cairn::run

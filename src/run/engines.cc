@@ -1,0 +1,120 @@
+#include "run/engines.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "volume/names.h"
+
+namespace cairn::run {
+namespace {
+
+std::string known_engines(const Engines& engines) {
+  std::string names;
+  for (const auto& [name, command] : engines.templates) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "no engine is configured on this server" : "configured engines: " + names;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+Result<std::string> choose_engine(const Engines& engines, std::string_view wanted) {
+  std::string name(wanted);
+  if (name.empty()) name = engines.default_engine;
+  if (name.empty() && engines.templates.size() == 1) name = engines.templates.begin()->first;
+  if (name.empty()) {
+    return Error(Code::kConfigUnsupported, "the config names no engine; " + known_engines(engines),
+                 "write engine = \"NAME\" before the first table of the config");
+  }
+  if (!engines.templates.contains(name)) {
+    return Error(Code::kConfigUnsupported, fmt::format("engine '{}' is not known here; {}", name, known_engines(engines)),
+                 "the operator adds engines in the server's configuration under [engines]");
+  }
+  return name;
+}
+
+Result<std::vector<std::string>> engine_command(const Engines& engines, std::string_view engine, const EngineValues& values) {
+  auto found = engines.templates.find(std::string(engine));
+  if (found == engines.templates.end() || found->second.empty()) {
+    return Error(Code::kConfigUnsupported, fmt::format("engine '{}' is not known here; {}", engine, known_engines(engines)));
+  }
+  std::vector<std::string> command;
+  for (std::string word : found->second) {
+    replace_all(word, "{config}", values.config);
+    replace_all(word, "{output}", values.output);
+    replace_all(word, "{volume}", values.volume);
+    replace_all(word, "{gpus}", std::to_string(values.gpus));
+    command.push_back(std::move(word));
+  }
+  return command;
+}
+
+std::vector<std::string> shell_command(const std::vector<std::string>& command) {
+  if (command.size() != 1) return command;
+  return {"/bin/sh", "-c", command[0]};
+}
+
+std::vector<std::string> mounts_in_command(const std::vector<std::string>& command) {
+  constexpr std::string_view kPrefix = "/mnt/";
+  std::set<std::string> names;
+  for (const std::string& word : command) {
+    for (size_t at = word.find(kPrefix); at != std::string::npos; at = word.find(kPrefix, at + 1)) {
+      // "/data/mnt/x" is another folder.
+      if (at > 0) {
+        char before = word[at - 1];
+        bool inside_path = (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z') ||
+                           (before >= '0' && before <= '9') || before == '.' || before == '_' || before == '-' ||
+                           before == '/' || before == '}' || before == '~';
+        if (inside_path) continue;
+      }
+      size_t begin = at + kPrefix.size();
+      size_t end = begin;
+      while (end < word.size() && ((word[end] >= 'a' && word[end] <= 'z') || (word[end] >= '0' && word[end] <= '9') ||
+                                   word[end] == '-')) {
+        ++end;
+      }
+      // "/mnt/Name" and "/mnt/a.b" name no volume.
+      if (end < word.size() && ((word[end] >= 'A' && word[end] <= 'Z') || word[end] == '_' || word[end] == '.' ||
+                                word[end] == '$' || word[end] == '*' || word[end] == '?' || word[end] == '{')) {
+        continue;
+      }
+      std::string name = word.substr(begin, end - begin);
+      if (volume::check_volume_name(name)) names.insert(std::move(name));
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+Result<GpuWish> parse_gpu(std::string_view text) {
+  constexpr int64_t kGpusMax = 1024;
+  GpuWish wish;
+  if (text.empty() || text == "cpu") return wish;
+  std::string_view count = text;
+  if (!is_digits(text)) {
+    size_t colon = text.find(':');
+    wish.type = std::string(text.substr(0, colon));
+    count = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
+  }
+  bool type_ok = std::all_of(wish.type.begin(), wish.type.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+  if (!type_ok || wish.type.size() > 64 || !is_digits(count) || count.size() > 4 || std::stoll(std::string(count)) > kGpusMax) {
+    return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", text),
+                 "write cpu, a number, a type, or TYPE:NUMBER");
+  }
+  wish.count = std::stoll(std::string(count));
+  if (wish.count == 0) wish.type.clear();
+  return wish;
+}
+
+}  // namespace cairn::run
