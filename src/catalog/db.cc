@@ -29,7 +29,7 @@ class CurrentDb {
   const Db* before_;
 };
 
-constexpr int kConnectAttempts = 3;
+constexpr int kConnectAttempts = 4;  // a transaction that costs its connection each time is not tried for ever
 
 // 0.5–1 times 2 ms · 2^attempt, at most 500 ms.
 Duration backoff(int attempt) {
@@ -195,7 +195,8 @@ Status Db::attempt_once(bool write, const std::function<Status(Tx&)>& fn, const 
   if (status && tx.failed_) status = *tx.failed_;  // the function went on after a failed statement: nothing may stay
   if (status && write) status = connection.commit();  // a reader has nothing to commit: it is rolled back
   bool known = status || status.error().code() != Code::kOutcomeUnknown;
-  again = !status && known && (connection.failure() == Failure::kRetry || connection.failure() == Failure::kLost);
+  bool lost = connection.failure() == Failure::kLost && attempt < kConnectAttempts;
+  again = !status && known && (connection.failure() == Failure::kRetry || lost);
   return status;
 }
 

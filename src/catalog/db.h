@@ -115,7 +115,7 @@ class Tx {
 
 struct DbOptions {
   size_t connections_max = 8;
-  int attempts_max = 30;                    // of one transaction, serialization failures and lost connections together
+  int attempts_max = 30;                    // of one transaction after serialization failures; lost connections are tried four times
   Duration connect_timeout = seconds(10);   // for one try
   Duration transaction_timeout = minutes(2);  // for one transaction with all its retries, where the deadline is later
 };

@@ -142,8 +142,9 @@ Result<ResultPtr> PostgresConnection::wait(std::string_view sql, const Deadline&
 
 Error PostgresConnection::fail(const PGresult* result, std::string_view sql, bool with_message) {
   std::string_view state = field(result, PG_DIAG_SQLSTATE);
-  if (PQstatus(conn_.get()) != CONNECTION_OK || state.empty() || class_of(state) == "08" || state == "57P01" ||
-      state == "57P02" || state == "57P03" || state == "40003") {
+  // 08P01, a protocol violation, is a statement with the wrong number of values.
+  if (PQstatus(conn_.get()) != CONNECTION_OK || state.empty() || (class_of(state) == "08" && state != "08P01") ||
+      state == "57P01" || state == "57P02" || state == "57P03" || state == "40003") {
     return lost();
   }
   if (state == "40001" || state == "40P01" || state == "55P03") {
