@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "codec/crc32c.h"
 #include "os/file_system.h"
@@ -81,6 +82,7 @@ Status SpoolWriter::add(const SpoolEntry& entry) {
   const store::Entry& e = entry.entry;
   writer.u8(kEntryRecord);
   writer.u8(static_cast<uint8_t>(entry.action));
+  writer.u8(entry.same_metadata ? 1 : 0);
   writer.u8(static_cast<uint8_t>(e.kind));
   writer.prefixed(e.path);
   writer.prefixed(entry.local);
@@ -179,6 +181,7 @@ Result<bool> SpoolReader::next(SpoolEntry& entry) {
   }
   if (type != kEntryRecord) return Error(corrupt("an unknown record").error());
   entry.action = static_cast<Action>(reader.u8());
+  entry.same_metadata = reader.u8() != 0;
   store::Entry& e = entry.entry;
   e.kind = static_cast<store::EntryKind>(reader.u8());
   e.path = codec::as_text(reader.prefixed(limits::kPathBytesMax));

@@ -31,10 +31,11 @@ enum class Action : uint8_t {
 
 struct SpoolEntry {
   Action action = Action::kPut;
+  bool same_metadata = false;  // kRead: mode and mtime are those of the base; equal contents then mean no change
   store::Entry entry;     // without `chunks` and `list`
   std::string local;      // where to read it, relative to the tree
   FileIdentity identity;  // of the local file; all zero when there is none
-  ContentId content;      // of files, when known; else all zero
+  ContentId content;      // of files, when known; else all zero. kRead: of the base's file
 };
 
 // A file without a name in `dir` (made if missing); gone when closed.

@@ -59,7 +59,7 @@ class Progress {
   // What is finished (unchanged files count as finished).
   std::atomic<uint64_t> files_done{0};
   std::atomic<uint64_t> bytes_done{0};
-  // Bytes that really went over the wire (in either direction), retries included.
+  // Bytes that really went over the wire (in either direction).
   std::atomic<uint64_t> bytes_moved{0};
   std::atomic<uint64_t> chunks_new{0};
   std::atomic<uint64_t> chunks_reused{0};

@@ -32,7 +32,7 @@ struct PutOptions {
   std::string state_dir;  // of the journal; empty: default_state_dir()
   std::string cache_dir;  // of the stat cache; empty: default_cache_dir()
   std::string source;     // what names this upload for takeover; empty: made of local path and remote path
-  Duration lease_wait{0};  // how long to wait for a lease that an abandoned upload of one's own still holds
+  Duration lease_wait{0};  // how long to wait for somebody else's lease; an abandoned upload of one's own is waited for anyway
   int stdin_fd = 0;
 };
 

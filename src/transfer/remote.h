@@ -98,6 +98,8 @@ class Remote {
 
   // What the messages call the volume.
   virtual std::string volume_name() const = 0;
+  // Tells this volume from all others (server, owner, name): what local state is kept under.
+  virtual std::string scope() const = 0;
 
   // --- writing
   // `source` names what is uploaded from where (for takeover by the same person); `secret` is that of the journal or empty.
