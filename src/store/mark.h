@@ -4,7 +4,7 @@
 // Used by one thread at a time. Memory grows with the number of distinct nodes and packs, 32 to 64 bytes each.
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <unordered_set>
 
 #include "base/deadline.h"
@@ -28,8 +28,6 @@ class Marker {
  private:
   Status mark_node(const NodeRef& ref, const Deadline& deadline);
   Status mark_list(const ListRef& ref, const Deadline& deadline);
-  // True the first time.
-  bool visit(const FrameRef& frame);
 
   NodeSource* source_;
   std::unordered_set<PackId> packs_;
