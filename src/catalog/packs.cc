@@ -214,7 +214,7 @@ Status add_to_volume(Tx& tx, VolumeId volume, const std::vector<PackId>& ids) {
 
 Result<std::optional<PackRow>> find_of_volume(Tx& tx, VolumeId volume, PackId id) {
   return one(tx,
-             select("where p.id = ?2 and p.state in ('live', 'condemned') and p.seal is not null and exists "
+             select("where p.id = ?2 and p.kind = 'data' and p.state in ('live', 'condemned') and p.seal is not null and exists "
                     "(select 1 from volume_packs v where v.volume_id = ?1 and v.pack_id = p.id)"),
              {volume.hex(), id.hex()});
 }

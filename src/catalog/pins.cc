@@ -44,6 +44,11 @@ Result<bool> remove(Tx& tx, PinId id) {
   return affected == 1;
 }
 
+Status remove_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose) {
+  CAIRN_CHECK_OK(tx.update("delete from pins where volume_id = ?1 and purpose = ?2", {volume.hex(), purpose}));
+  return ok();
+}
+
 Result<int64_t> remove_dead(Tx& tx) {
   return tx.update(std::string("delete from pins where expires_lease_us <= ") + kLeaseNowSql);
 }

@@ -30,6 +30,7 @@ Result<std::optional<PinRow>> find(Tx& tx, PinId id);
 // False when it is dead.
 Result<bool> renew(Tx& tx, PinId id, LeaseTime expires);
 Result<bool> remove(Tx& tx, PinId id);
+Status remove_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose);
 Result<int64_t> remove_dead(Tx& tx);
 Status remove_of_volume(Tx& tx, VolumeId volume);
 

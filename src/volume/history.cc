@@ -78,13 +78,14 @@ Result<int64_t> Retention::run(VolumeId volume) {
 
 Result<int64_t> Retention::run_all() {
   CAIRN_CHECK_OK(Uploads(context_).lapse_abandoned());
-  CAIRN_CHECK_OK(context_.db.transact([&](catalog::Tx& tx) -> Status {
+  Status cleaned = context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
     CAIRN_CHECK_OK(catalog::pins::remove_dead(tx));
     CAIRN_CHECK_OK(catalog::publish_ops::remove_finished(tx, now - kResultsKept, 10'000));
     CAIRN_CHECK_OK(catalog::uploads::remove_finished(tx, now - kResultsKept, 10'000));
     return ok();
-  }));
+  });
+  CAIRN_CHECK_OK(cleaned);
   int64_t total = 0;
   VolumeId after;
   while (true) {
