@@ -47,5 +47,6 @@ class Agent {
 std::string attempts_dir(const std::string& state_dir);
 std::string outputs_dir(const std::string& state_dir);
 std::string cache_dir(const std::string& state_dir);
+std::string locks_dir(const std::string& state_dir);
 
 }  // namespace cairn::agent

@@ -10,10 +10,12 @@
 // namespace and starts the sandbox); heartbeats and capture run on threads of their own.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/journal.h"
 #include "agent/server_link.h"
@@ -26,9 +28,12 @@ namespace cairn::agent {
 
 struct ExecutorSettings {
   std::string outputs_dir;               // <state>/outputs: CAIRN_OUTPUT_DIR of runs without a volume
+  std::string locks_dir;                 // <state>/locks: which GPUs are taken
+  std::vector<std::string> hidden;       // folders no run may see (state, configuration), should they lie in /usr or /opt
   uint64_t reserve_bytes = uint64_t{1} << 30;  // a run is ended before the node's disk has less than this
   Duration usage_interval = seconds(1);
-  Duration call_timeout = minutes(2);    // of start and finish
+  Duration retry_pause_max = seconds(30);      // between tries of start, sync and finish
+  int sync_tries_max = 20;                     // of failures that waiting does not cure
   bool private_mounts = true;            // false: the caller has entered a mount namespace already
 };
 

@@ -41,11 +41,12 @@ struct JournalState {
   std::optional<int64_t> exit_code;
   api::RunState outcome = api::RunState::kFailed;
   std::string reason;
-  std::vector<std::string> lowers;  // of each mount: the staged folder, so that the upper can be mounted again
   std::vector<bool> plain_copy;     // of each mount
   std::vector<bool> synced;         // of each mount
   uint64_t snapshot = 0;            // newest one published on the primary volume
+  std::optional<uint64_t> saved_step;  // newest complete checkpoint on it
   bool kept_aside = false;
+  bool keep = false;  // something could not be published: nobody may remove this folder
   uint64_t lost_bytes = 0;
   std::vector<std::string> lost_paths;
 };
@@ -58,6 +59,8 @@ class Journal {
   static Result<Journal> open(const std::string& dir);
   // Whether an executor lives, without disturbing it.
   static bool in_use(const std::string& dir);
+  // SIGTERM to the executor that has it, as far as it can be told.
+  static void ask_executor_to_end(const std::string& dir);
   // Phase of a journal that nobody may have open.
   static Result<JournalState> peek(const std::string& dir);
 

@@ -37,6 +37,7 @@ class LogSpool {
 
   // Where a component's bytes also go from now on; a failure there (no space) never stops the capture.
   void tee(const std::string& component, os::Fd file);
+  void untee();
   // Bytes as they came; unfinished lines wait for their end or for close_component.
   void write(const std::string& component, std::string_view bytes);
   void close_component(const std::string& component);
@@ -48,6 +49,7 @@ class LogSpool {
   uint64_t last_sequence() const;
   // Bytes of each component so far.
   uint64_t component_bytes(const std::string& component) const;
+  std::vector<std::string> components() const;
   // Writes a component's whole log anew from the spool (when the run removed or cut its plain file).
   Status rewrite(const std::string& component, int fd) const;
 

@@ -25,8 +25,8 @@ class ServerLink {
   virtual Result<api::AttemptHeartbeatAnswer> heartbeat(AttemptId attempt, const api::HeartbeatAttempt& body,
                                                         const Deadline& deadline) = 0;
   virtual Status finish(AttemptId attempt, const api::FinishAttempt& body, const Deadline& deadline) = 0;
-  // Ends the upload of a mount and its lease.
-  virtual Status close_upload(const api::MountGrant& mount, const Deadline& deadline) = 0;
+  // Renews the lease of a writable mount. lease_lost when somebody took it.
+  virtual Status heartbeat_upload(const api::Upload& upload, const Deadline& deadline) = 0;
 };
 
 class ApiServerLink final : public ServerLink {
@@ -40,7 +40,7 @@ class ApiServerLink final : public ServerLink {
   Result<api::AttemptHeartbeatAnswer> heartbeat(AttemptId attempt, const api::HeartbeatAttempt& body,
                                                 const Deadline& deadline) override;
   Status finish(AttemptId attempt, const api::FinishAttempt& body, const Deadline& deadline) override;
-  Status close_upload(const api::MountGrant& mount, const Deadline& deadline) override;
+  Status heartbeat_upload(const api::Upload& upload, const Deadline& deadline) override;
 
  private:
   client::ApiClient* client_;

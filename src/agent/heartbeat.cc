@@ -1,0 +1,165 @@
+#include "agent/heartbeat.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+
+namespace cairn::agent {
+namespace {
+
+constexpr Duration kCallTimeout = seconds(20);
+constexpr Duration kLogDelay = milliseconds(500);  // how long new lines wait for company
+
+bool is_final_answer(const Error& error) {
+  return error.code() == Code::kNotAllowed || error.code() == Code::kRunStateConflict || error.code() == Code::kRunNotFound;
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(ServerLink& server, LogSpool& spool, const api::AttemptStart& start, std::string secret,
+                     CancelToken outside, CancelToken end)
+    : server_(server), spool_(spool), attempt_(start.attempt), secret_(std::move(secret)),
+      interval_(seconds(std::clamp<int64_t>(static_cast<int64_t>(start.heartbeat_seconds), 1, 60))),
+      outside_(std::move(outside)), end_(std::move(end)), grace_seconds_(start.grace_seconds) {
+  for (const api::MountGrant& mount : start.mounts) {
+    if (mount.upload) uploads_.push_back(*mount.upload);
+  }
+  thread_ = std::thread([this] { loop(); });
+}
+
+Heartbeat::~Heartbeat() {
+  quit_.cancel();
+  {
+    std::lock_guard lock(mutex_);
+    dirty_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Heartbeat::set_state(api::RunState state, std::string message) {
+  std::lock_guard lock(mutex_);
+  state_ = state;
+  message_ = std::move(message);
+  dirty_ = true;
+  changed_.notify_all();
+}
+
+void Heartbeat::set_message(std::string message) {
+  std::lock_guard lock(mutex_);
+  message_ = std::move(message);
+}
+
+void Heartbeat::set_pending(api::PendingState pending, bool safe_to_stop) {
+  std::lock_guard lock(mutex_);
+  pending_ = pending;
+  safe_to_stop_ = safe_to_stop;
+}
+
+void Heartbeat::set_saved(api::SavedState saved) {
+  std::lock_guard lock(mutex_);
+  saved_ = saved;
+  dirty_ = true;
+  changed_.notify_all();
+}
+
+bool Heartbeat::stop_asked() const {
+  std::lock_guard lock(mutex_);
+  return stop_asked_;
+}
+
+uint64_t Heartbeat::grace_seconds() const {
+  std::lock_guard lock(mutex_);
+  return grace_seconds_;
+}
+
+bool Heartbeat::lease_lost() const {
+  std::lock_guard lock(mutex_);
+  return lease_lost_;
+}
+
+void Heartbeat::flush(Duration timeout) {
+  uint64_t wanted = spool_.last_sequence();
+  std::unique_lock lock(mutex_);
+  dirty_ = true;
+  changed_.notify_all();
+  changed_.wait_for(lock, timeout, [&] { return acknowledged_ >= wanted; });
+}
+
+void Heartbeat::renew_leases() {
+  for (const api::Upload& upload : uploads_) {
+    Status status = server_.heartbeat_upload(upload, Deadline::after(kCallTimeout, system_clock(), quit_));
+    if (status || status.error().code() != Code::kLeaseLost) continue;
+    std::lock_guard lock(mutex_);
+    if (!lease_lost_) log_warning("a writer lease was lost: {}", status.error().to_string());
+    lease_lost_ = true;
+  }
+}
+
+bool Heartbeat::beat() {
+  api::HeartbeatAttempt body;
+  uint64_t acknowledged = 0;
+  {
+    std::lock_guard lock(mutex_);
+    body.secret = secret_;
+    body.state = state_;
+    body.message = message_;
+    body.pending = pending_;
+    body.safe_to_stop = safe_to_stop_;
+    body.saved = saved_;
+    acknowledged = acknowledged_;
+    dirty_ = false;
+  }
+  auto batch = spool_.batch_after(acknowledged);
+  if (batch) {
+    body.log_sequence = batch->first_sequence;
+    body.logs = std::move(batch->records);
+  } else {
+    log_error("cannot read back the captured log: {}", batch.error().to_string());
+  }
+  auto answer = server_.heartbeat(attempt_, body, Deadline::after(kCallTimeout, system_clock(), quit_));
+  std::lock_guard lock(mutex_);
+  if (!answer) {
+    if (!failing_ && !quit_.cancelled()) log_warning("heartbeat: {}", answer.error().to_string());
+    failing_ = true;
+    if (is_final_answer(answer.error())) end_.cancel();
+    return false;
+  }
+  failing_ = false;
+  bool advanced = answer->log_sequence > acknowledged_;
+  acknowledged_ = std::max(acknowledged_, answer->log_sequence);
+  changed_.notify_all();
+  if (answer->stop) {
+    stop_asked_ = true;
+    grace_seconds_ = answer->grace_seconds;
+    end_.cancel();
+  }
+  if (!answer->lease_lost.empty()) lease_lost_ = true;
+  return advanced && acknowledged_ < spool_.last_sequence();
+}
+
+void Heartbeat::loop() {
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  SteadyTime next_beat{};
+  while (!quit_.cancelled()) {
+    if (outside_.cancelled()) end_.cancel();
+    bool more = false;
+    bool due = std::chrono::steady_clock::now() >= next_beat;
+    bool wanted = false;
+    {
+      std::lock_guard lock(mutex_);
+      wanted = dirty_ || (!failing_ && acknowledged_ < spool_.last_sequence());
+    }
+    if (due || wanted) {
+      more = beat();
+      if (due) renew_leases();
+      if (due) next_beat = std::chrono::steady_clock::now() + interval_;
+    }
+    if (more) continue;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kLogDelay, [&] { return dirty_ && !failing_; });
+  }
+}
+
+}  // namespace cairn::agent
