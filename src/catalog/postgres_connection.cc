@@ -69,8 +69,10 @@ class PostgresConnection final : public Connection {
 
 Status PostgresConnection::open(const std::string& url, Duration connect_timeout) {
   std::string timeout = std::to_string(std::max<int64_t>(1, connect_timeout / seconds(1)));
-  const char* keys[] = {"dbname", "connect_timeout", "application_name", "client_encoding", nullptr};
-  const char* values[] = {url.c_str(), timeout.c_str(), "cairn", "UTF8", nullptr};
+  // What stands before dbname, the URL may override. A dead host is noticed within a minute, also by a cancel request.
+  const char* keys[] = {"tcp_user_timeout", "keepalives_idle", "keepalives_interval", "dbname", "connect_timeout",
+                        "application_name", "client_encoding", nullptr};
+  const char* values[] = {"30000", "30", "10", url.c_str(), timeout.c_str(), "cairn", "UTF8", nullptr};
   conn_.reset(PQconnectdbParams(keys, values, 1));
   if (PQstatus(conn_.get()) != CONNECTION_OK) {
     failure_ = Failure::kLost;

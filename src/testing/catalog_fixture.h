@@ -8,6 +8,7 @@
 // PostgreSQL is found by CAIRN_TEST_POSTGRES (scripts/with-postgres.sh sets it); without it those tests are skipped.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
