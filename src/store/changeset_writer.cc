@@ -62,7 +62,10 @@ Status ChangesetWriter::State::flush() {
   if (block.empty()) return ok();
   crc = codec::crc32c(block, crc);
   stored.resize(kBlockHeaderBytes + block.size());
-  CAIRN_TRY(size_t size, compressor.compress(block, std::span(stored).subspan(kBlockHeaderBytes, block.size() - 1), 1));
+  size_t size = 0;
+  if (block.size() >= kBlockBytesWorthCompressing) {
+    CAIRN_TRY(size, compressor.compress(block, std::span(stored).subspan(kBlockHeaderBytes, block.size() - 1), 1));
+  }
   if (size == 0) {
     size = block.size();
     std::copy(block.begin(), block.end(), stored.begin() + kBlockHeaderBytes);
