@@ -248,6 +248,8 @@ awaitable<Session::Next> Session::serve_upload(RoutePlan plan) {
   if (!going_on) co_return Next::kAbandon;
   std::optional<Error> sink_error;
   Body body = co_await stream_body(*sink, sink_error);
+  // What was begun is undone before the client hears of it and tries again.
+  if (sink_error || body != Body::kComplete) sink.reset();
   if (sink_error) {
     Error why = *std::move(sink_error);
     int status = http_status(why.code());

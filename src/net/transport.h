@@ -7,8 +7,8 @@
 //   deadline_exceeded, cancelled   the caller's own deadline
 //   limit_exceeded      the answer was larger than `response_bytes_max`
 //   an Error of the request's own source or sink, as it was returned
-// A request may reach the server twice (a kept connection that died is replaced once): what changes something carries a
-// request id.
+// A request may reach the server twice (libcurl replaces a kept connection that turns out dead): what changes something
+// carries a request id.
 //
 // Threads: round_trip may be called from any number of threads. Everything a request points to stays alive until it returns.
 #pragma once

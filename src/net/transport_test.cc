@@ -26,6 +26,23 @@ double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
+// Text that a script's thread and the test's exchange.
+class SharedText {
+ public:
+  void set(std::string text) {
+    std::lock_guard lock(mutex_);
+    text_ = std::move(text);
+  }
+  std::string get() const {
+    std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
 // One accepted connection, as a script sees it.
 class Peer {
  public:
@@ -109,6 +126,8 @@ class ScriptedServer {
   std::string url(std::string_view path = "/") const { return "http://127.0.0.1:" + std::to_string(port_) + std::string(path); }
   std::string authority() const { return "127.0.0.1:" + std::to_string(port_); }
   int accepted() const { return accepted_; }
+  // Connections that the script has closed.
+  int ended() const { return ended_; }
 
  private:
   void accept_all() {
@@ -121,10 +140,13 @@ class ScriptedServer {
         open_.push_back(fd);
       }
       connections_.emplace_back([this, fd] {
-        Peer peer(fd);
-        script_(peer);
-        std::lock_guard lock(mutex_);
-        std::erase(open_, fd);
+        {
+          Peer peer(fd);
+          script_(peer);
+          std::lock_guard lock(mutex_);
+          std::erase(open_, fd);
+        }
+        ++ended_;
       });
     }
   }
@@ -134,6 +156,7 @@ class ScriptedServer {
   uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<int> accepted_{0};
+  std::atomic<int> ended_{0};
   std::mutex mutex_;
   std::vector<int> open_;
   std::vector<std::thread> connections_;
@@ -154,11 +177,11 @@ HttpRequest request_to(std::string url, std::string method = "GET") {
 Deadline soon() { return Deadline::after(seconds(20)); }
 
 TEST(Transport, SendsWhatItIsToldAndReadsTheAnswer) {
-  std::string head;
-  std::string body;
+  SharedText sent_head;
+  SharedText sent_body;
   ScriptedServer server([&](Peer& peer) {
-    head = peer.read_head();
-    body = peer.read_body(5);
+    sent_head.set(peer.read_head());
+    sent_body.set(peer.read_body(5));
     peer.answer(201, "made", "X-Thing: a b \r\nRetry-After: 7\r\n");
   });
   CurlTransport transport;
@@ -172,7 +195,8 @@ TEST(Transport, SendsWhatItIsToldAndReadsTheAnswer) {
   EXPECT_EQ(response->body, "made");
   EXPECT_EQ(response->header("x-thing"), "a b");
   EXPECT_EQ(response->retry_after, std::chrono::seconds(7));
-  EXPECT_EQ(body, "hello");
+  EXPECT_EQ(sent_body.get(), "hello");
+  std::string head = sent_head.get();
   EXPECT_EQ(head.rfind("POST /v1/x%20y?a=%2F HTTP/1.1\r\n", 0), 0u) << head;
   for (const char* line : {"Authorization: Bearer t\r\n", "Content-Length: 5\r\n", "X-Empty:", "User-Agent: cairn/"}) {
     EXPECT_NE(head.find(line), std::string::npos) << line;
@@ -230,10 +254,10 @@ class PatternSource final : public BodySource {
 
 TEST(Transport, StreamsABodyFromASource) {
   constexpr size_t kSize = 3'000'000;
-  std::string got;
+  SharedText received;
   ScriptedServer server([&](Peer& peer) {
     peer.read_head();
-    got = peer.read_body(kSize);
+    received.set(peer.read_body(kSize));
     peer.answer(200, "");
   });
   CurlTransport transport;
@@ -241,6 +265,7 @@ TEST(Transport, StreamsABodyFromASource) {
   HttpRequest request = request_to(server.url(), "PUT");
   request.source = &source;
   ASSERT_TRUE(transport.round_trip(request, soon()));
+  std::string got = received.get();
   ASSERT_EQ(got.size(), kSize);
   for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(static_cast<uint8_t>(got[i]), static_cast<uint8_t>(i * 7)) << i;
 }
@@ -278,6 +303,7 @@ TEST(Transport, ADeadKeptConnectionIsReplaced) {
     auto response = transport.round_trip(request, soon());
     ASSERT_TRUE(response) << response.error().to_string();
     EXPECT_EQ(response->body, std::to_string(i));
+    while (server.ended() < i) ::usleep(1000);  // closed while it is kept, not while it is written to
   }
 }
 
@@ -333,29 +359,29 @@ TEST(Transport, AnswersAreBounded) {
 }
 
 TEST(Transport, RangesMustBeAnsweredAsAsked) {
-  std::string head;
-  std::string reply;
+  SharedText head;
+  SharedText reply;
   ScriptedServer server([&](Peer& peer) {
-    head = peer.read_head();
-    peer.send(reply);
+    head.set(peer.read_head());
+    peer.send(reply.get());
   });
   CurlTransport transport;
   HttpRequest request = request_to(server.url());
   request.range = ByteRange{10, 5};
-  reply = "HTTP/1.1 206 X\r\nContent-Range: bytes 10-14/100\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+  reply.set("HTTP/1.1 206 X\r\nContent-Range: bytes 10-14/100\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
   auto response = transport.round_trip(request, soon());
   ASSERT_TRUE(response) << response.error().to_string();
   EXPECT_EQ(response->body, "hello");
-  EXPECT_NE(head.find("Range: bytes=10-14\r\n"), std::string::npos);
+  EXPECT_NE(head.get().find("Range: bytes=10-14\r\n"), std::string::npos);
 
   for (const char* wrong : {"HTTP/1.1 200 X\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
                             "HTTP/1.1 206 X\r\nContent-Range: bytes 0-4/100\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
                             "HTTP/1.1 206 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
                             "HTTP/1.1 206 X\r\nContent-Range: bytes 10-15/100\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello!"}) {
-    reply = wrong;
+    reply.set(wrong);
     EXPECT_FALSE(transport.round_trip(request, soon())) << wrong;
   }
-  reply = "HTTP/1.1 404 X\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone";
+  reply.set("HTTP/1.1 404 X\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone");
   response = transport.round_trip(request, soon());
   ASSERT_TRUE(response);
   EXPECT_EQ(response->body, "gone");
