@@ -68,6 +68,12 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
+Result<Fd> open_append_fd(const std::string& path, uint32_t mode) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, mode));
+  if (!fd.valid()) return Error::from_errno(errno, "open " + path);
+  return fd;
+}
+
 Status write_all(int fd, ByteView data, std::string_view what) {
   return write_loop(data, what, [fd](const uint8_t* at, size_t size, size_t) { return ::write(fd, at, size); });
 }

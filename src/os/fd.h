@@ -43,6 +43,9 @@ struct Pipe {
 };
 Result<Pipe> make_pipe();
 
+// Opens (creating it when absent) to write at its end, e.g. as a child's output.
+Result<Fd> open_append_fd(const std::string& path, uint32_t mode);
+
 // `what` names the file in errors.
 Status write_all(int fd, ByteView data, std::string_view what);
 Status write_all_at(int fd, uint64_t offset, ByteView data, std::string_view what);

@@ -32,6 +32,12 @@ size_t usable_cpus() {
   return std::max<size_t>(1, std::thread::hardware_concurrency());
 }
 
+Result<std::string> current_directory() {
+  char path[PATH_MAX];
+  if (getcwd(path, sizeof path) == nullptr) return Error::from_errno(errno, "the current folder");
+  return std::string(path);
+}
+
 Result<std::string> executable_path() {
   char path[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", path, sizeof path);

@@ -12,6 +12,7 @@ std::string host_name();
 Result<std::string> boot_id();
 // Logical processors this process may run on.
 size_t usable_cpus();
+Result<std::string> current_directory();
 // Absolute path of the running program.
 Result<std::string> executable_path();
 

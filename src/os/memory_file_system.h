@@ -31,7 +31,8 @@ class MemoryFileSystem final : public FileSystem {
   Status make_directory(const std::string& path, uint32_t mode) override;
   Status sync_directory(const std::string& path) override;
   Result<FileStat> stat(const std::string& path) override;
-  Result<std::vector<DirectoryEntry>> list(const std::string& path, const std::string& after, size_t limit) override;
+  Result<std::vector<DirectoryEntry>> list(const std::string& path, const std::string& after = {},
+                                           size_t limit = SIZE_MAX) override;
 
   // Power loss and restart. Drops everything unsynced, or with `random` an arbitrary part of it. Faults are cleared.
   void crash(Random* random = nullptr);

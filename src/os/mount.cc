@@ -176,8 +176,10 @@ Status mount_overlay(const OverlaySpec& spec) {
   }
   CAIRN_CHECK_OK(check_overlay_path(spec.upper));
   CAIRN_CHECK_OK(check_overlay_path(spec.work));
-  std::string options = "lowerdir=" + lowers + ",upperdir=" + spec.upper + ",workdir=" + spec.work +
-                        ",redirect_dir=off,metacopy=off,index=off" + (spec.user_xattrs ? ",userxattr" : "");
+  // With userxattr the kernel takes no "off" that may mean "follow what is there".
+  std::string switched_off = spec.user_xattrs ? ",userxattr,redirect_dir=nofollow,metacopy=off,index=off"
+                                              : ",redirect_dir=off,metacopy=off,index=off";
+  std::string options = "lowerdir=" + lowers + ",upperdir=" + spec.upper + ",workdir=" + spec.work + switched_off;
   if (options.size() > kOptionsBytesMax) {
     return Error(Code::kLimitExceeded, "the overlay's folders have too long names (" + std::to_string(options.size()) + " bytes)");
   }

@@ -130,6 +130,13 @@ std::string ExitStatus::to_string() const {
   return "killed by signal " + std::to_string(signal) + (name ? " (" + std::string(name) + ")" : "");
 }
 
+Status signal_process(pid_t pid, int signal) {
+  if (pid > 1 && ::kill(pid, signal) == 0) return ok();
+  int err = pid > 1 ? errno : EINVAL;
+  if (err == ESRCH) return Error(Code::kFileNotFound, "there is no process " + std::to_string(pid));
+  return Error::from_errno(err, "signal process " + std::to_string(pid));
+}
+
 std::optional<std::string> find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return access(name.c_str(), X_OK) == 0 ? std::optional<std::string>(name) : std::nullopt;
