@@ -51,7 +51,6 @@ void fields(V& v, CreateRun& b) {
   v.option("environment", b.environment, kEnvironmentMax);
   v.option("queue", b.queue);
   v.option("sync_final_only", b.sync_final_only);
-  v.option("strict_size", b.strict_size);
   v.option("grace_seconds", b.grace_seconds);
 }
 

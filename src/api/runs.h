@@ -48,7 +48,6 @@ struct CreateRun {
   std::map<std::string, std::string> environment;
   bool queue = false;                // wait for held leases instead of being refused
   bool sync_final_only = false;      // no publication of checkpoints while it runs
-  bool strict_size = false;
   std::optional<uint64_t> grace_seconds;
 };
 

@@ -1,0 +1,311 @@
+#include "config/toml_reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <toml++/toml.h>
+
+#include "base/error.h"
+#include "config/nearest.h"
+#include "config/quantity.h"
+
+namespace cairn::config {
+
+struct TomlReader::State {
+  struct Visited {
+    const toml::table* table;  // null: the file does not have it
+    std::string prefix;        // "tls."
+    std::set<std::string> known;
+    bool ignored = false;
+  };
+
+  std::string file;
+  toml::table root;
+  std::vector<Visited> visited;
+  std::optional<Error> error;
+
+  size_t visit(const toml::table* table, std::string prefix) {
+    for (size_t i = 0; i < visited.size(); ++i) {
+      if (visited[i].prefix == prefix) return i;
+    }
+    visited.push_back({table, std::move(prefix), {}, false});
+    return visited.size() - 1;
+  }
+
+  Error make_error(uint32_t line, const std::string& what, const std::string& hint) const {
+    std::string place = file + (line == 0 ? "" : ", line " + std::to_string(line));
+    return Error(Code::kConfigInvalid, place + ": " + what, hint);
+  }
+
+  void complain(uint32_t line, const std::string& what, const std::string& hint = {}) {
+    if (!error) error = make_error(line, what, hint);
+  }
+
+  // The node of a key that is asked for, which thereby is known.
+  const toml::node* ask(size_t index, const std::string& key) {
+    Visited& section = visited[index];
+    section.known.insert(key);
+    return section.table == nullptr ? nullptr : section.table->get(key);
+  }
+
+  void wrong_type(size_t index, const std::string& key, const toml::node& node, const char* wanted) {
+    complain(node.source().begin.line, "'" + visited[index].prefix + key + "' must be " + wanted);
+  }
+};
+
+TomlReader::TomlReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TomlReader::~TomlReader() = default;
+TomlReader::TomlReader(TomlReader&&) noexcept = default;
+TomlReader& TomlReader::operator=(TomlReader&&) noexcept = default;
+
+Result<TomlReader> TomlReader::parse(std::string_view text, std::string file) {
+  auto state = std::make_unique<State>();
+  state->file = std::move(file);
+  if (text.size() > kTomlBytesMax) return state->make_error(0, "the file is larger than 1 MiB", "");
+  try {
+    state->root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return state->make_error(error.source().begin.line, std::string(error.description()), "");
+  } catch (const std::exception& error) {
+    return state->make_error(0, error.what(), "");
+  }
+  state->visit(&state->root, "");
+  return TomlReader(std::move(state));
+}
+
+TomlSection TomlReader::top() { return TomlSection(*state_, 0); }
+
+Status TomlReader::finish() {
+  if (state_->error) return *state_->error;
+  // The unknown key that stands first in the file.
+  const State::Visited* where = nullptr;
+  std::string unknown;
+  uint32_t line = 0;
+  for (const auto& section : state_->visited) {
+    if (section.table == nullptr || section.ignored) continue;
+    for (const auto& [key, node] : *section.table) {
+      std::string name(key.str());
+      if (section.known.contains(name)) continue;
+      uint32_t at = key.source().begin.line;
+      if (where != nullptr && at >= line) continue;
+      where = &section;
+      unknown = name;
+      line = at;
+    }
+  }
+  if (where == nullptr) return ok();
+  std::vector<std::string> known(where->known.begin(), where->known.end());
+  auto nearest = nearest_word(unknown, known);
+  std::string hint;
+  if (nearest) {
+    hint = "did you mean '" + where->prefix + *nearest + "'?";
+  } else if (!known.empty()) {
+    for (const std::string& word : known) hint += (hint.empty() ? "known here: " : ", ") + word;
+  }
+  return state_->make_error(line, "unknown key '" + where->prefix + unknown + "'", hint);
+}
+
+bool TomlSection::text(const std::string& key, std::string& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto text = node->value_exact<std::string>();
+  if (!text || text->find('\0') != std::string::npos) {
+    state_->wrong_type(index_, key, *node, "a text");
+    return false;
+  }
+  value = *std::move(text);
+  return true;
+}
+
+bool TomlSection::boolean(const std::string& key, bool& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto flag = node->value_exact<bool>();
+  if (!flag) {
+    state_->wrong_type(index_, key, *node, "true or false");
+    return false;
+  }
+  value = *flag;
+  return true;
+}
+
+bool TomlSection::number(const std::string& key, int64_t& value, int64_t min, int64_t max) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto number = node->value_exact<int64_t>();
+  if (!number || *number < min || *number > max) {
+    std::string wanted = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+    state_->wrong_type(index_, key, *node, wanted.c_str());
+    return false;
+  }
+  value = *number;
+  return true;
+}
+
+bool TomlSection::size(const std::string& key, uint64_t& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto number = node->value_exact<int64_t>();
+  if (number && *number >= 0) {
+    value = static_cast<uint64_t>(*number);
+    return true;
+  }
+  auto text = node->value_exact<std::string>();
+  auto bytes = parse_size(text.value_or(""));
+  if (!bytes) {
+    state_->wrong_type(index_, key, *node, "a size like \"500Gi\" or a number of bytes");
+    return false;
+  }
+  value = *bytes;
+  return true;
+}
+
+bool TomlSection::duration(const std::string& key, Duration& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto span = parse_duration(node->value_exact<std::string>().value_or(""));
+  if (!span) {
+    state_->wrong_type(index_, key, *node, "a span of time like \"30m\" or \"7d\"");
+    return false;
+  }
+  value = *span;
+  return true;
+}
+
+bool TomlSection::texts(const std::string& key, std::vector<std::string>& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  const toml::array* array = node->as_array();
+  std::vector<std::string> words;
+  bool right = array != nullptr;
+  if (right) {
+    for (const toml::node& item : *array) {
+      auto text = item.value_exact<std::string>();
+      right = right && text && text->find('\0') == std::string::npos;
+      if (right) words.push_back(*std::move(text));
+    }
+  }
+  if (!right) {
+    state_->wrong_type(index_, key, *node, "a list of texts");
+    return false;
+  }
+  value = std::move(words);
+  return true;
+}
+
+bool TomlSection::command(const std::string& key, std::vector<std::string>& value) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  if (node->is_array()) {
+    if (!texts(key, value)) return false;
+  } else {
+    auto words = split_command(node->value_exact<std::string>().value_or(""));
+    if (!words) {
+      state_->wrong_type(index_, key, *node, ("a command: " + words.error().message()).c_str());
+      return false;
+    }
+    value = *std::move(words);
+  }
+  if (!value.empty() && !value[0].empty()) return true;
+  state_->wrong_type(index_, key, *node, "a command of at least one word");
+  return false;
+}
+
+bool TomlSection::has(const std::string& key) const {
+  const auto& section = state_->visited[index_];
+  return section.table != nullptr && section.table->contains(key);
+}
+
+bool TomlSection::is_text(const std::string& key) const { return has(key) && state_->visited[index_].table->get(key)->is_string(); }
+
+TomlSection TomlSection::section(const std::string& key) {
+  const toml::node* node = state_->ask(index_, key);
+  std::string prefix = state_->visited[index_].prefix + key + ".";
+  if (node != nullptr && !node->is_table()) {
+    state_->wrong_type(index_, key, *node, ("a table: [" + prefix.substr(0, prefix.size() - 1) + "]").c_str());
+    node = nullptr;
+  }
+  return TomlSection(*state_, state_->visit(node == nullptr ? nullptr : node->as_table(), std::move(prefix)));
+}
+
+std::vector<std::string> TomlSection::section_names() {
+  std::vector<std::string> names;
+  auto& section = state_->visited[index_];
+  if (section.table == nullptr) return names;
+  for (const auto& [key, node] : *section.table) {
+    if (!node.is_table()) continue;
+    names.emplace_back(key.str());
+    section.known.insert(names.back());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> TomlSection::keys() const {
+  std::vector<std::string> keys;
+  const auto& section = state_->visited[index_];
+  if (section.table == nullptr) return keys;
+  for (const auto& [key, node] : *section.table) keys.emplace_back(key.str());
+  return keys;
+}
+
+void TomlSection::ignore_rest() { state_->visited[index_].ignored = true; }
+
+void TomlSection::complain(const std::string& key, const std::string& what, const std::string& hint) {
+  const auto& section = state_->visited[index_];
+  uint32_t line = has(key) ? section.table->get(key)->source().begin.line : 0;
+  state_->complain(line, "'" + section.prefix + key + "' " + what, hint);
+}
+
+Result<std::vector<std::string>> split_command(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quote != '\'' && c == '\\' && i + 1 < text.size()) {
+      word += text[++i];
+      in_word = true;
+    } else if (quote != 0) {
+      if (c == quote) {
+        quote = 0;
+      } else {
+        word += c;
+      }
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      in_word = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (quote != 0) return Error(Code::kConfigInvalid, "a quotation mark is not closed");
+  if (in_word) words.push_back(std::move(word));
+  return words;
+}
+
+std::string quote_toml(std::string_view text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string quoted = "\"";
+  for (char c : text) {
+    auto byte = static_cast<uint8_t>(c);
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (byte < 0x20 || byte == 0x7F) {
+      quoted += "\\u00";
+      quoted += {kDigits[byte >> 4], kDigits[byte & 15]};
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace cairn::config
