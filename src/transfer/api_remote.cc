@@ -9,6 +9,7 @@ namespace cairn::transfer {
 namespace {
 
 constexpr int kObjectTries = 6;
+constexpr size_t kResumablePacksMax = 100'000;
 
 PinGrant pin_of(const api::Pin& pin) {
   PinGrant grant;
@@ -22,11 +23,10 @@ PinGrant pin_of(const api::Pin& pin) {
 }
 
 api::PublishKind publish_kind(const std::string& kind) {
-  if (kind == "remove") return api::PublishKind::kRemove;
   if (kind == "checkpoint") return api::PublishKind::kCheckpoint;
   if (kind == "final") return api::PublishKind::kFinal;
   if (kind == "log") return api::PublishKind::kLog;
-  if (kind == "restore") return api::PublishKind::kRestore;
+  if (kind == "save") return api::PublishKind::kSave;
   return api::PublishKind::kPut;
 }
 
@@ -74,21 +74,21 @@ class ApiRemote final : public Remote {
       body.promise.push_back(wanted);
     }
     CAIRN_TRY(api::PackGrant answer, client_.request_packs(grant.upload, body, deadline));
-    if (!answer.rejected.empty()) {
-      const api::RejectedPack& pack = answer.rejected.front();
-      return Error(code_from_wire(pack.code).value_or(Code::kPackInvalid),
-                   "the server refused pack " + pack.pack.hex() + ": " + pack.message, "run the same command again");
-    }
     std::vector<PackSlot> slots;
     for (const api::PackUrl& pack : answer.promised) slots.push_back(PackSlot{pack.pack, pack.url});
     return slots;
   }
 
   Result<std::vector<PackUrl>> resumable_packs(const UploadGrant& grant, Deadline deadline) override {
-    CAIRN_TRY(api::ResumablePacks answer, client_.resumable_packs(grant.upload, deadline));
+    api::RequestResumable body;
+    body.secret = grant.secret;
     std::vector<PackUrl> packs;
-    for (const api::ResumablePack& pack : answer.packs) packs.push_back(PackUrl{pack.pack, pack.url, pack.size_bytes});
-    return packs;
+    while (true) {
+      CAIRN_TRY(api::ResumablePacks answer, client_.resumable_packs(grant.upload, body, deadline));
+      for (const api::ResumablePack& pack : answer.packs) packs.push_back(PackUrl{pack.pack, pack.url, pack.size_bytes});
+      if (!answer.more || answer.packs.empty() || packs.size() >= kResumablePacksMax) return packs;
+      body.after = answer.packs.back().pack;
+    }
   }
 
   Status put_object(const PackSlot& slot, std::span<const uint8_t> bytes, Deadline deadline) override {
@@ -105,8 +105,8 @@ class ApiRemote final : public Remote {
     body.secret = grant.secret;
     body.changeset = request.changeset;
     body.kind = publish_kind(request.kind);
-    body.reason = request.reason;
-    body.message = request.message;
+    body.message = request.message.empty() ? request.reason : request.message;
+    body.interim = body.kind == api::PublishKind::kCheckpoint || body.kind == api::PublishKind::kLog;
     CAIRN_TRY(api::Published answer, client_.publish(grant.upload, body, deadline));
     Published published;
     published.snapshot = answer.snapshot;

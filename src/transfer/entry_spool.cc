@@ -236,4 +236,12 @@ Result<std::vector<store::ChunkRef>> read_chunks(EntrySource& source, size_t lim
   }
 }
 
+Status copy_chunks(EntrySource& from, SpoolWriter& to) {
+  while (true) {
+    CAIRN_TRY(std::span<const store::ChunkRef> chunks, from.next_chunks());
+    if (chunks.empty()) return ok();
+    CAIRN_CHECK_OK(to.add_chunks(chunks));
+  }
+}
+
 }  // namespace cairn::transfer

@@ -100,4 +100,7 @@ class SpoolReader final : public EntrySource {
 // Reads all chunks of the entry just returned, at most `limit`; sets `*truncated` when there are more.
 Result<std::vector<store::ChunkRef>> read_chunks(EntrySource& source, size_t limit, bool* truncated);
 
+// All chunks of the entry just read go to the entry just written.
+Status copy_chunks(EntrySource& from, SpoolWriter& to);
+
 }  // namespace cairn::transfer

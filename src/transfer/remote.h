@@ -61,10 +61,9 @@ struct PackUrl {
 
 struct PublishRequest {
   PackId changeset;
-  std::string kind;     // "put", "final", "checkpoint", …
-  std::string reason;   // one line for the history
+  std::string kind;     // "put", "final", "checkpoint", "save", "log"
+  std::string reason;   // what the history says when there is no message
   std::string message;  // the user's own, may be empty
-  bool allow_runs = false;
 };
 
 struct Published {
