@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+"""Wrong input and a broken world: every refusal has its code, its exit code, a message and a hint, and harms nothing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from cairn_box import BINARY, Box, BoxTest, free_port, main, noise, tree, wait_until, write
+
+
+class WrongWords(BoxTest):
+    def tearDown(self):
+        for volume in self.box.json("volumes", "list"):
+            self.assertIsNone(volume["writer"], f"a lease was left behind on {volume['name']}")
+
+    def test_volume_names(self):
+        for name in ("Upper", "under_score", "a-", "", "x" * 41, "a/b", "..", ".", "é", "a b", "a.b", "a\nb"):
+            self.box.fails("volume_name_invalid", 2, "volumes", "create", name)
+        for name in ("a", "0", "a-b", "x" * 40):
+            self.box.cairn("volumes", "create", name, "--size", "1Gi")
+        for verb in (("info",), ("ls",), ("du",), ("cat", "x"), ("get", "x"), ("delete", "--yes"), ("snapshots",),
+                     ("expand", "--size", "2Gi"), ("rm", "x"), ("put", write(self.box.local("f"), "f")), ("undelete",)):
+            self.box.fails("volume_not_found", 5, "volumes", verb[0], "no-such-volume", *verb[1:])
+
+    def test_sizes(self):
+        for size in ("abc", "5Qi", "-5Gi", "0", "1e400", "", "5 Gi Gi", "NaN", "0x10"):
+            error = self.box.json("volumes", "create", "sized", f"--size={size}", expect=2 if size else None).get("error")
+            if size:
+                self.assertIn(error["code"], ("size_invalid", "usage", "size_over_maximum"), size)
+        for size in ("21Ti", "9999999Ti", "18446744073709551616", "99999999999999999999999999"):
+            self.box.fails(("size_over_maximum", "size_invalid"), 2, "volumes", "create", "sized2", f"--size={size}")
+        self.volume("growing")
+        error = self.box.fails("only_grow", 2, "volumes", "expand", "growing", "--size", "512Mi")
+        self.assertIn("1 GiB", error["message"].replace("1Gi", "1 GiB"))
+        self.assertEqual(self.box.json("volumes", "expand", "growing", "--size", "2Gi")["size_bytes"], 2 << 30)
+
+    def test_contents_over_the_size(self):
+        self.box.cairn("volumes", "create", "tight", "--size", "1Mi")
+        self.box.fails("contents_exceed_size", 7, "volumes", "put", "tight", write(self.box.local("big"), noise(1, 2 << 20)))
+        self.assertEqual(self.names("tight"), set())
+        self.box.cairn("volumes", "put", "tight", write(self.box.local("fits"), noise(2, 1 << 19)))
+
+    def test_hostile_paths(self):
+        self.volume("paths", x=b"x")
+        file = write(self.box.local("file"), "f")
+        long_path = "/".join(["a" * 100] * 50)
+        for path in ("../x", "a/../../x", "..", "a" * 256, long_path, "a/" * 2500 + "b"):
+            self.box.fails("path_invalid", 2, "volumes", "put", "paths", file, path)
+            for verb in ("ls", "cat", "du", "rm"):
+                self.box.fails("path_invalid", 2, "volumes", verb, "paths", path)
+            self.box.fails("path_invalid", 2, "volumes", "get", "paths", path, self.box.local("out"))
+        for path in ("nope", "x/below", "x/"):
+            code = ("path_not_found", "path_type_conflict", "path_invalid")
+            if path != "x/":
+                self.box.fails(code, 5, "volumes", "get", "paths", path, self.box.local("out"))
+            if path == "nope":
+                self.box.fails(code, 5, "volumes", "cat", "paths", path)
+                self.box.fails(code, 5, "volumes", "rm", "paths", path)
+        self.assertFalse(os.path.exists(self.box.local("out")))
+        self.assertEqual(self.cat("paths", "/x"), b"x")  # an absolute spelling means the volume's top
+
+    def test_hostile_paths_past_the_command_line(self):
+        self.volume("api-paths", x=b"x")
+        for path in (b"a\0b", b"../x", b"x/../../y", b"/x", b"x//y", b"a/./b", b"x" * 5000, b"y" * 256):
+            for route in ("ls", "du", "stat"):
+                status, answer = self.box.api("GET", f"/v1/volumes/api-paths/{route}?path={path.hex()}")
+                self.assertEqual((status, answer["error"]["code"]), (400, "path_invalid"), (route, path[:20]))
+            status, answer = self.box.api("POST", "/v1/volumes/api-paths/remove", {"paths": ["x"], "paths_hex": [path.hex()]})
+            self.assertEqual((status, answer["error"]["code"]), (400, "path_invalid"), path[:20])
+        for query in ("path=zz", "path=6", "path=" + "61" * 200_000, "limit=-1", "limit=abc", "snapshot=18446744073709551616"):
+            status, answer = self.box.api("GET", f"/v1/volumes/api-paths/ls?{query}")
+            self.assertIn(status // 100, (4,), (query[:30], answer))
+        for body in ("text", [], {"paths_hex": "61"}, {"paths_hex": [1]}, {"paths_hex": ["61"] * 5000}, None):
+            status, answer = self.box.api("POST", "/v1/volumes/api-paths/remove", body)
+            self.assertEqual(status // 100, 4, (str(body)[:40], answer))
+        for key in ("../../admin-token", "..%2f..%2fadmin-token", "s/x/p/y", "%00", "server.toml"):
+            status, _ = self.box.api("GET", f"/store/{key}")
+            self.assertEqual(status // 100, 4, key)
+        self.assertEqual(self.cat("api-paths", "x"), b"x")
+
+    def test_usage_is_json_too(self):
+        for arguments in (("volumes", "create"), ("volumes", "create", "v", "--no-such"), ("volumes", "putt"), ("nothing",),
+                          ("train",), ("run",), ("volumes", "ls", "v@x"), ("volumes", "ls", "v@0")):
+            self.box.fails("usage", 2, *arguments)
+
+    def test_missing_local_file(self):
+        self.volume("local")
+        self.box.fails("file_not_found", 5, "volumes", "put", "local", self.box.local("not-there"))
+        self.box.fails("file_not_found", 5, "train", self.box.local("not-there.toml"))
+
+    def test_unreadable_file_is_named_and_the_rest_goes(self):
+        source = self.box.local("partly")
+        write(f"{source}/open", "o", 0o644)
+        write(f"{source}/closed", "c", 0o000)
+        os.chmod(source, 0o755)
+        prefix, env = (), {}
+        if os.geteuid() == 0:
+            if not shutil.which("setpriv"):
+                self.skipTest("root reads everything, and there is no setpriv to become somebody else")
+            prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+            os.chmod(self.box.folder, 0o711)
+            env = {name: self.box.local("nobody") for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+            os.makedirs(env["HOME"])
+            os.chown(env["HOME"], 65534, 65534)
+            if subprocess.run([*prefix, BINARY, "version"], capture_output=True).returncode != 0:
+                self.skipTest(f"another user cannot execute {BINARY}")
+        self.volume("partly")
+        done = self.box.json("volumes", "put", "partly", source + "/", expect=1, prefix=prefix, env=env)
+        self.assertEqual((done["failed"], done["failed_paths"]), (1, ["closed"]))
+        self.assertEqual(self.names("partly"), {"open"})
+
+    def test_training_config(self):
+        self.volume("training")
+        config = write(self.box.local("c.toml"), 'mode = "sft"\nvolume = "training"\n[model]\nname = "x"\n')
+        error = self.box.fails("config_unsupported", 3, "train", config)
+        self.assertIn("engine", error["message"])
+        self.box.fails("config_unsupported", 3, "train", write(self.box.local("e.toml"), 'engine = "nope"\n'))
+        for text in ("a = [1,\nb", "volume = 7\n", "= 3", "\0\0", 'engin = "x"\n'):
+            error = self.box.json("train", write(self.box.local("bad.toml"), text), expect=3)["error"]
+            self.assertEqual(error["code"], "config_invalid")
+            self.assertIn("bad.toml", error["message"])
+        self.assertEqual(self.box.json("train", "list"), [])
+
+    def test_unknown_runs(self):
+        for verb in ("get", "logs", "wait", "stop", "checkpoints"):
+            self.box.fails("run_not_found", 5, "train", verb, "0" * 32)
+            self.box.fails("run_not_found", 5, "train", verb, "../../x")
+
+    def test_dead_server_and_wrong_token(self):
+        dead = {"CAIRN_URL": f"http://127.0.0.1:{free_port()}"}
+        file = write(self.box.local("f"), "f")
+        for arguments in (("volumes", "list"), ("volumes", "put", "v", file), ("volumes", "get", "v", "x"), ("train", "list")):
+            self.box.fails("server_unavailable", 8, *arguments, env=dead, timeout=60)
+            self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "cairn_" + "0" * 52})
+            self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "x"})
+            self.box.fails("not_signed_in", 4, *arguments, env={"CAIRN_TOKEN": "", "XDG_CONFIG_HOME": "/nowhere", "HOME": "/nowhere"})
+        self.assertEqual(self.box.cairn("run", "--no-upload", "--", "true", env=dead, expect=125, timeout=60).code, 125)
+
+    def test_wrong_toml_of_the_client_and_of_the_box(self):
+        path = write(self.box.local("client.toml"), "url = [\n")
+        error = self.box.fails("config_invalid", 3, "volumes", "list", env={"CAIRN_CONFIG": path})
+        self.assertIn("client.toml", error["message"])
+        data = self.box.local("other-data")
+        write(f"{data}/server.toml", f'listen = "127.0.0.1:{free_port()}"\ndata_dir = "{data}"\nlisten_to = 3\n')
+        error = self.box.json("up", "--data", data, "--detach", expect=None, timeout=60)["error"]
+        self.assertIn("listen_to", error["message"])
+        self.box.fails("busy", 8, "up", "--data", self.box.data, "--detach")
+
+
+class FullDisk(unittest.TestCase):
+    def test_put_on_a_full_store(self):
+        if os.geteuid() != 0:
+            self.skipTest("a small file system can only be mounted by root")
+        box = Box("full", start=False)
+        disk = os.path.join(box.folder, "disk")
+        os.mkdir(disk)
+        try:
+            mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk], capture_output=True, text=True)
+            if mounted.returncode != 0:
+                self.skipTest(f"cannot mount a tmpfs: {mounted.stderr}")
+            box.up_arguments += ["--store", f"{disk}/store"]
+            box.start()
+            box.cairn("volumes", "create", "v", "--size", "1Gi")
+            before = write(box.local("before"), noise(1, 8 << 20))
+            box.cairn("volumes", "put", "v", before)
+            filler = write(f"{disk}/filler", b"\0" * (16 << 20))
+            source = box.local("much")
+            for i in range(8):
+                write(f"{source}/{i}", noise(i, 4 << 20))
+            box.fails("no_space_left", 7, "volumes", "put", "v", source, timeout=120)
+            self.assertIsNone(box.json("volumes", "info", "v")["writer"])
+            self.assertEqual(box.cairn("volumes", "cat", "v", "before").out, noise(1, 8 << 20))
+            os.remove(filler)
+            box.cairn("volumes", "put", "v", source, timeout=120)
+            box.cairn("volumes", "get", "v", "much", box.local("back"))
+            back = box.local("back/much") if os.path.isdir(box.local("back/much")) else box.local("back")
+            self.assertEqual(tree(back), tree(source))
+        except BaseException:
+            print(box.logs())
+            raise
+        finally:
+            box.stop()
+
+
+class Damage(BoxTest):
+    def put_files(self, volume):
+        self.volume(volume)
+        source = self.box.local(volume)
+        for i in range(6):
+            write(f"{source}/file{i}", noise(f"{volume}{i}", 3 << 20))
+        before = set(self.box.packs())
+        self.box.cairn("volumes", "put", volume, source)
+        return [pack for pack in self.box.packs() if pack not in before]
+
+    def check_get(self, volume, codes):
+        target = self.box.local(f"{volume}-back")
+        error = self.box.json("volumes", "get", volume, volume, target, expect=9, timeout=60)["error"]
+        self.assertIn(error["code"], codes)
+        self.assertRegex(error["message"], r"file\d", "the damaged file is named")
+        whole = tree(self.box.local(volume))
+        for path, entry in (tree(target).items() if os.path.isdir(target) else ()):
+            name = os.path.basename(path)
+            if entry[0] == "file" and name in whole:
+                self.assertEqual(entry[3], whole[name][3], f"a half file under its final name: {name}")
+        for i in range(6):
+            self.box.cairn("volumes", "cat", volume, f"{volume}/file{i}", expect=None)
+        self.box.cairn("volumes", "ls", volume)
+        self.box.json("volumes", "info", volume)
+
+    def test_flipped_bytes(self):
+        pack = self.put_files("flipped")[0]
+        os.chmod(pack, 0o600)
+        with open(pack, "r+b") as file:
+            file.seek(os.path.getsize(pack) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+        self.check_get("flipped", ("chunk_corrupt", "data_corrupt"))
+
+    def test_cut_pack(self):
+        pack = self.put_files("cut")[0]
+        os.chmod(pack, 0o600)
+        os.truncate(pack, os.path.getsize(pack) // 2)
+        self.check_get("cut", ("chunk_corrupt", "data_corrupt"))
+
+    def test_missing_pack(self):
+        os.remove(self.put_files("missing")[0])
+        self.check_get("missing", ("chunk_corrupt", "data_corrupt"))
+
+    def test_file_that_changes_is_never_mixed(self):
+        self.volume("moving")
+        path = write(self.box.local("moving/file"), b"a" * (8 << 20))
+        script = "while :; do for c in a b c; do head -c 8388608 /dev/zero | tr '\\0' $c | dd of=%s conv=notrunc bs=64k status=none; done; done"
+        with subprocess.Popen(["sh", "-c", script % path], start_new_session=True) as writer:
+            try:
+                done = self.box.cairn("volumes", "put", "moving", path, "-o", "json", expect=None)
+            finally:
+                os.killpg(writer.pid, signal.SIGKILL)
+        if done.code == 1:
+            self.assertEqual(done.document()["failed"], 1)
+            self.assertEqual(self.names("moving"), set())
+        else:
+            self.assertEqual(done.code, 0, done)
+            self.assertEqual(len(set(self.cat("moving", "file"))), 1, "a mix of two states was stored")
+
+    def test_interrupted_get_leaves_no_half_file(self):
+        self.volume("slow", file=noise(7, 12 << 20))
+        target = self.box.local("slow-back")
+        os.mkdir(target)
+        getting = self.box.spawn("volumes", "get", "--bwlimit", "2Mi", "slow", "file", target + "/")
+        wait_until(lambda: sum(len(names) for _, _, names in os.walk(target)), 20, "something arrives")
+        getting.kill()
+        getting.wait()
+        self.assertFalse(os.path.exists(f"{target}/file"))
+        self.box.cairn("volumes", "get", "slow", "file", target + "/")
+        self.assertEqual(set(tree(target)), {b"file"}, "the leftovers of the killed one are gone")
+        with open(f"{target}/file", "rb") as file:
+            self.assertEqual(file.read(), noise(7, 12 << 20))
+
+
+if __name__ == "__main__":
+    main()
