@@ -257,7 +257,6 @@ void fields(V& v, HeartbeatAttempt& b) {
   v.option("pending", b.pending);
   v.option("safe_to_stop", b.safe_to_stop);
   v.option("saved", b.saved);
-  v.option("checkpoints", b.checkpoints, kCheckpointsPerHeartbeatMax);
   v.option("log_sequence", b.log_sequence);
   v.option("logs", b.logs, kLogRecordsPerHeartbeatMax);
 }

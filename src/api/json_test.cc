@@ -140,7 +140,6 @@ TEST(Json, NodesRoundTrip) {
   beat.state = RunState::kRunning;
   beat.log_sequence = 5;
   beat.logs = {{"run", Time{1}, "a"}};
-  beat.checkpoints = {{100, "p", "SETTLED", 1, 2, 0, Time{1}}};
   expect_round_trip(beat);
   expect_round_trip(FinishAttempt{"s", RunState::kFailed, 137, "killed", {"workspace/x"}, 10, std::nullopt});
 }

@@ -129,7 +129,6 @@ struct HeartbeatAttempt {
   PendingState pending;
   bool safe_to_stop = true;
   std::optional<SavedState> saved;
-  std::vector<Checkpoint> checkpoints;   // new or changed since the last heartbeat that was answered
   uint64_t log_sequence = 0;             // number of the first line of `logs`, counted from 1 within the attempt
   std::vector<LogRecord> logs;           // lines already known are dropped by the server, so sending again is harmless
 };
@@ -152,7 +151,6 @@ struct FinishAttempt {
 };
 
 inline constexpr uint64_t kLogRecordsPerHeartbeatMax = 2'000;
-inline constexpr uint64_t kCheckpointsPerHeartbeatMax = 1'000;
 inline constexpr uint64_t kAttemptsPerNodeMax = 1'000;
 
 }  // namespace cairn::api

@@ -87,7 +87,6 @@ struct Run {
 };
 
 struct RunsQuery {
-  std::string state;       // empty: all
   RunId before;            // the last one of the page before
   uint64_t limit = 100;    // at most 1,000
 };

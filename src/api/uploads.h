@@ -50,8 +50,8 @@ struct PackPromise {
 
 struct RequestPacks {
   std::string secret;
-  // "register" in JSON: sent, now to be checked by the server. One that never arrived is object_not_found, a bad one
-  // pack_invalid; the message names it, the others may be registered again without it.
+  // "register" in JSON: sent, now to be checked by the server; those of one's own unfinished uploads are adopted. One that
+  // never arrived makes the answer object_not_found, a bad one pack_invalid; the others are registered all the same.
   std::vector<PackId> to_register;
   std::vector<PackPromise> promise;  // ids and URLs wanted
 };

@@ -259,7 +259,6 @@ Result<api::Run> ApiClient::create_run(const api::CreateRun& body, const Deadlin
 Result<api::RunList> ApiClient::list_runs(const api::RunsQuery& query, const Deadline& deadline) {
   QueryBuilder parameters;
   parameters.add("limit", query.limit);
-  if (!query.state.empty()) parameters.add("state", query.state);
   if (!query.before.is_none()) parameters.add("before", query.before.hex());
   Call call{Route::kListRuns, route_path(Route::kListRuns), parameters.str(), {}, {}, {}};
   return ask<api::RunList>(call, deadline);
