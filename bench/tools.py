@@ -79,8 +79,11 @@ def timed(argv, env=None, sync=True, cwd=None):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.monotonic()
         process = subprocess.Popen(argv, stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=env, cwd=cwd)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        # Not wait4: its maximum counts the memory of this Python before exec.
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, peak_memory(process.pid))
+            time.sleep(0.002 if time.monotonic() - started < 0.2 else 0.02)
         if sync:
             os.sync()
         seconds = time.monotonic() - started
@@ -88,17 +91,15 @@ def timed(argv, env=None, sync=True, cwd=None):
             err.seek(0)
             raise SystemExit(f"{' '.join(argv)} ended with {process.returncode}: {err.read()[-2000:].decode(errors='replace')}")
         out.seek(0)
-        return Measured(seconds, usage.ru_maxrss * KIB, out.read())
+        return Measured(seconds, peak, out.read())
 
 
-def peak_memory(pids):
-    peak = 0
-    for pid in pids:
+def peak_memory(pid):
+    try:
         with open(f"/proc/{pid}/status") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    peak = max(peak, int(line.split()[1]) * KIB)
-    return peak
+            return next((int(line.split()[1]) * KIB for line in file if line.startswith("VmHWM:")), 0)
+    except OSError:
+        return 0
 
 
 # Tools. Each has put(source folder), get(target folder) and says how it is called.
@@ -156,7 +157,7 @@ class Cairn:
 
     def _timed(self, *args):
         done = timed([BINARY, *args, "-o", "json"], env=self.box.environment())
-        self.server_peak = peak_memory(self.box.pids("server"))
+        self.server_peak = max(map(peak_memory, self.box.pids("server")))
         return done
 
     def put(self, source):
