@@ -268,6 +268,22 @@ TEST(Golden, Chunker) {
   check_golden("chunker_cuts.hex", lengths);
 }
 
+TEST(Golden, DocumentsShowTheVectors) {
+  auto text_of = [](const std::string& path) {
+    std::ifstream file(path);
+    EXPECT_TRUE(file) << path;
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  for (auto [page, vector] : {std::pair("frame.md", "frame_raw.hex"), std::pair("pack.md", "pack.hex"),
+                              std::pair("tree.md", "node_leaf.hex"), std::pair("tree.md", "empty_tree_digest.hex"),
+                              std::pair("changeset.md", "changeset.hex"), std::pair("store.md", "store_header.hex")}) {
+    std::string document = text_of(CAIRN_SOURCE_DIR "/docs/formats/" + std::string(page));
+    EXPECT_NE(document.find(text_of(golden_path(vector))), std::string::npos) << page << " " << vector;
+  }
+}
+
 TEST(SmallObjects, DamageAndUnknownVersions) {
   StoreHeader header = new_store_header(id_of<StoreId>(1), Time{5}, 1);
   Bytes bytes = encode_store_header(header);

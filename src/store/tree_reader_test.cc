@@ -199,7 +199,7 @@ TEST_F(Tree, RandomDiffsAgreeWithMaps) {
   SeededRandom random(23);
   RootRef last_root = root_;
   Reference last = entries_;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 25; ++round) {
     Reference next = last;
     ChangeList changes;
     for (uint64_t i = 1 + random.below(30); i > 0; --i) {
@@ -256,7 +256,7 @@ TEST_F(Tree, MarkFindsEveryPackOnce) {
 
 TEST_F(Tree, DamageIsReportedNotReturned) {
   SeededRandom random(24);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 60; ++round) {
     MemoryPacks damaged = packs_;
     auto pack = damaged.packs.find(root_.frame.place.pack);
     size_t at = random.below(pack->second.size());
