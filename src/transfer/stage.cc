@@ -269,6 +269,8 @@ class Staging {
     entry.identity = identity_of(*stat);
     entry.same_metadata = false;
     entry.local.clear();
+    // As it stands here: a sync must not see a stripped bit as a change.
+    entry.entry.mode &= kModeKept;
     CAIRN_CHECK_OK(writer.add(entry));
     return copy_chunks(listing, writer);
   }
