@@ -99,7 +99,9 @@ Status AttemptMounts::bring_up_one(AttemptMount mount, bool recovering, const De
     return ok();
   }
   transfer::Progress progress;
-  CAIRN_TRY(mount.staged, volumes_.stage(mount.grant, progress, deadline));
+  // An upper needs its lower to be read: it stays until the upper was synced, also when this process dies.
+  std::string holder = mount.writable() ? journal_.assignment().attempt.hex() : std::string();
+  CAIRN_TRY(mount.staged, volumes_.stage(mount.grant, holder, progress, deadline));
   mount.lower = mount.staged.tree_dir;
   mount.staged_bytes = mount.staged.bytes;
   mount.merged = mount.lower;

@@ -241,6 +241,8 @@ Status Executor::Impl::recover() {
     CAIRN_CHECK_OK(end_leftover(state.init_pid, state.init_started, Deadline::after(kLeftoverTimeout)));
   }
   heartbeat->set_state(api::RunState::kSyncing, "recovering");
+  // After a reboot files may have the right size and the wrong bytes: they are kept aside, not put over what is there.
+  if (rebooted) CAIRN_CHECK_OK(heartbeat->tell_reboot(outside));
   CAIRN_CHECK_OK(mounts->bring_up(true, [&](const std::string& what) { heartbeat->set_message(what); }, Deadline::never()));
   std::string reason = rebooted ? "the node was restarted while the run was running"
                                 : "its executor was killed while the run was running";
@@ -449,6 +451,13 @@ Status Executor::Impl::report() {
 void Executor::Impl::clean_up() {
   mounts->take_down();
   if (journal->state().keep) return;
+  if (journal->start()) {
+    for (const api::MountGrant& mount : start().mounts) {
+      if (!mount.upload) continue;
+      Status released = volumes.release(mount, journal->assignment().attempt.hex());
+      if (!released) log_warning("{}", released.error().to_string());
+    }
+  }
   auto dir = os::Directory::open(journal->dir());
   if (!dir) return;
   auto names = dir->list_names();

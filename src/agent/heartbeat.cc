@@ -64,6 +64,19 @@ void Heartbeat::set_saved(api::SavedState saved) {
   changed_.notify_all();
 }
 
+Status Heartbeat::tell_reboot(const CancelToken& cancel) {
+  std::unique_lock lock(mutex_);
+  after_reboot_ = true;
+  dirty_ = true;
+  changed_.notify_all();
+  while (!reboot_known_) {
+    if (cancel.cancelled()) return Error(Code::kCancelled, "cancelled before the server heard of the node's restart");
+    changed_.wait_for(lock, milliseconds(200));
+    dirty_ = true;
+  }
+  return ok();
+}
+
 bool Heartbeat::stop_asked() const {
   std::lock_guard lock(mutex_);
   return stop_asked_;
@@ -107,6 +120,7 @@ bool Heartbeat::beat() {
     body.message = message_;
     body.pending = pending_;
     body.safe_to_stop = safe_to_stop_;
+    body.after_reboot = after_reboot_;
     body.saved = saved_;
     acknowledged = acknowledged_;
     dirty_ = false;
@@ -123,10 +137,14 @@ bool Heartbeat::beat() {
   if (!answer) {
     if (!failing_ && !quit_.cancelled()) log_warning("heartbeat: {}", answer.error().to_string());
     failing_ = true;
-    if (is_final_answer(answer.error())) end_.cancel();
+    if (is_final_answer(answer.error())) {
+      end_.cancel();
+      reboot_known_ = true;  // it holds no lease any more
+    }
     return false;
   }
   failing_ = false;
+  if (body.after_reboot) reboot_known_ = true;
   bool advanced = answer->log_sequence > acknowledged_;
   acknowledged_ = std::max(acknowledged_, answer->log_sequence);
   changed_.notify_all();

@@ -33,6 +33,9 @@ class Heartbeat {
   void set_pending(api::PendingState pending, bool safe_to_stop);
   void set_saved(api::SavedState saved);
 
+  // Returns when the server knows that the node was restarted; cancelled when `cancel` comes first.
+  Status tell_reboot(const CancelToken& cancel);
+
   bool stop_asked() const;  // by the server
   uint64_t grace_seconds() const;
   bool lease_lost() const;  // of any mount
@@ -60,6 +63,8 @@ class Heartbeat {
   std::string message_;
   api::PendingState pending_;
   bool safe_to_stop_ = true;
+  bool after_reboot_ = false;
+  bool reboot_known_ = false;
   std::optional<api::SavedState> saved_;
   bool dirty_ = true;
   bool stop_asked_ = false;

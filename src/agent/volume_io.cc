@@ -18,10 +18,16 @@ transfer::PinGrant pin_of(const api::Pin& base) {
 
 }  // namespace
 
-Result<transfer::StagedLower> TransferVolumeIo::stage(const api::MountGrant& mount, transfer::Progress& progress,
-                                                      const Deadline& deadline) {
+Result<transfer::StagedLower> TransferVolumeIo::stage(const api::MountGrant& mount, const std::string& holder,
+                                                      transfer::Progress& progress, const Deadline& deadline) {
   std::unique_ptr<transfer::Remote> remote = remotes_(mount.volume);
-  return cache_->stage(*remote, pin_of(mount.base), progress, deadline);
+  CAIRN_TRY(transfer::StagedLower staged, cache_->stage(*remote, pin_of(mount.base), progress, deadline));
+  if (!holder.empty()) CAIRN_CHECK_OK(cache_->keep(staged.root, holder));
+  return staged;
+}
+
+Status TransferVolumeIo::release(const api::MountGrant& mount, const std::string& holder) {
+  return cache_->release(mount.base.root, holder);
 }
 
 Status TransferVolumeIo::copy(const transfer::StagedLower& lower, const std::string& destination,

@@ -21,8 +21,10 @@ class VolumeIo {
   virtual ~VolumeIo() = default;
 
   // The mount's base snapshot as a read-only folder. volume_too_large_for_node and volume_sync_incomplete as in stage.h.
-  virtual Result<transfer::StagedLower> stage(const api::MountGrant& mount, transfer::Progress& progress,
-                                              const Deadline& deadline) = 0;
+  // With a `holder` (an attempt) it is kept on the node, whoever lives, until released.
+  virtual Result<transfer::StagedLower> stage(const api::MountGrant& mount, const std::string& holder,
+                                              transfer::Progress& progress, const Deadline& deadline) = 0;
+  virtual Status release(const api::MountGrant& mount, const std::string& holder) = 0;
   virtual Status copy(const transfer::StagedLower& lower, const std::string& destination, const std::string& manifest_file,
                       transfer::Progress& progress, const Deadline& deadline) = 0;
   // REQUIRES: mount.upload.
@@ -35,8 +37,9 @@ class TransferVolumeIo final : public VolumeIo {
   using RemoteFactory = std::function<std::unique_ptr<transfer::Remote>(const std::string& volume)>;
   TransferVolumeIo(std::unique_ptr<transfer::NodeCache> cache, RemoteFactory remotes, unsigned jobs)
       : cache_(std::move(cache)), remotes_(std::move(remotes)), jobs_(jobs) {}
-  Result<transfer::StagedLower> stage(const api::MountGrant& mount, transfer::Progress& progress,
-                                      const Deadline& deadline) override;
+  Result<transfer::StagedLower> stage(const api::MountGrant& mount, const std::string& holder,
+                                      transfer::Progress& progress, const Deadline& deadline) override;
+  Status release(const api::MountGrant& mount, const std::string& holder) override;
   Status copy(const transfer::StagedLower& lower, const std::string& destination, const std::string& manifest_file,
               transfer::Progress& progress, const Deadline& deadline) override;
   Result<transfer::SyncSummary> sync(const api::MountGrant& mount, const transfer::SyncOptions& options,

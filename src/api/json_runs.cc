@@ -256,6 +256,7 @@ void fields(V& v, HeartbeatAttempt& b) {
   v.option("message", b.message);
   v.option("pending", b.pending);
   v.option("safe_to_stop", b.safe_to_stop);
+  v.option("after_reboot", b.after_reboot);
   v.option("saved", b.saved);
   v.option("log_sequence", b.log_sequence);
   v.option("logs", b.logs, kLogRecordsPerHeartbeatMax);
@@ -284,6 +285,7 @@ CAIRN_API_TYPE(RegisterNode)
 CAIRN_API_TYPE(RegisteredNode)
 CAIRN_API_TYPE(NodeList)
 CAIRN_API_TYPE(PollNode)
+CAIRN_API_TYPE(Assignment)
 CAIRN_API_TYPE(PollAnswer)
 CAIRN_API_TYPE(StartAttempt)
 CAIRN_API_TYPE(AttemptStart)

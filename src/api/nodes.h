@@ -128,6 +128,7 @@ struct HeartbeatAttempt {
   std::string message;                   // progress for people: "staging 41 %"
   PendingState pending;
   bool safe_to_stop = true;
+  bool after_reboot = false;             // the node restarted while the run lived: what is unsynced must go aside
   std::optional<SavedState> saved;
   uint64_t log_sequence = 0;             // number of the first line of `logs`, counted from 1 within the attempt
   std::vector<LogRecord> logs;           // lines already known are dropped by the server, so sending again is harmless

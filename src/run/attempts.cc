@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "run/internal.h"
+#include "volume/leases.h"
 
 namespace cairn::run {
 namespace {
@@ -90,6 +91,7 @@ Result<std::vector<GrantedMount>> take_grants(catalog::Tx& tx, RunContext& conte
       request.kind = volume::HolderKind::kRun;
       request.holder = internal::holder_name(view.run.id, attempt.number);
       if (user) request.user = *user;
+      request.user_name = view.run.user_name;
       CAIRN_TRY(volume::OpenUpload upload, context.uploads.open(tx, request));
       mount.pin = upload.pin;
       mount.base = upload.base;
@@ -168,6 +170,13 @@ Result<AttemptAnswer> Attempts::heartbeat(AttemptId id, std::string_view secret,
       catalog::RunProgress progress = sign.progress;
       progress.message = cut(progress.message);
       CAIRN_TRY([[maybe_unused]] bool updated, catalog::update_run_progress(tx, run.id, progress));
+    }
+    if (sign.after_reboot) {
+      // The upload stays open without its lease: a publication through it becomes a side snapshot.
+      CAIRN_TRY(std::vector<catalog::AttemptGrantRow> grants, catalog::attempt_grants(tx, id));
+      for (const catalog::AttemptGrantRow& grant : grants) {
+        if (grant.lease) CAIRN_CHECK_OK(context_.leases.release(tx, *grant.lease));
+      }
     }
     // Lines that follow the last one stored; a gap is answered with that number.
     if (!sign.lines.empty() && sign.log_sequence >= 1 && sign.log_sequence <= attempt.log_seq + 1) {

@@ -34,6 +34,7 @@ struct StartedAttempt {
 struct AttemptSign {
   RunState state = RunState::kCreating;  // CREATING, RUNNING or SYNCING
   catalog::RunProgress progress;
+  bool after_reboot = false;  // its leases end here, so that what it publishes goes aside (RULES S18)
   int64_t log_sequence = 0;  // of the first of `lines`, counted from 1 within the attempt
   std::vector<catalog::LogRow> lines;
 };

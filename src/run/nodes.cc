@@ -147,6 +147,23 @@ Result<PollResult> Nodes::poll(NodeId id, const std::vector<AttemptId>& known, i
   });
 }
 
+Result<bool> Nodes::has_work(NodeId id, const std::vector<AttemptId>& known) {
+  return context_.storage.db.read([&](catalog::Tx& tx) -> Result<bool> {
+    CAIRN_TRY(std::vector<catalog::AttemptRow> open, catalog::open_attempts(tx, id));
+    std::unordered_set<AttemptId> on_node(known.begin(), known.end());
+    for (const catalog::AttemptRow& attempt : open) {
+      bool has_it = on_node.erase(attempt.id) > 0;
+      if (attempt.state == name(AttemptState::kOffered)) {
+        if (!has_it) return true;
+      } else if (has_it) {
+        CAIRN_TRY(std::optional<catalog::RunRow> run, catalog::find_run(tx, attempt.run));
+        if (run && run->stop_requested) return true;
+      }
+    }
+    return false;
+  });
+}
+
 Result<std::vector<NodeView>> Nodes::list() {
   return context_.storage.db.read([&](catalog::Tx& tx) -> Result<std::vector<NodeView>> {
     CAIRN_TRY(std::vector<catalog::NodeRow> nodes, catalog::list_nodes(tx));

@@ -52,6 +52,8 @@ class Nodes {
   Result<catalog::NodeRow> register_node(const NodeFacts& facts);
   // What the node has to do now, given the attempts in its journals. Does not wait: the caller asks again.
   Result<PollResult> poll(NodeId id, const std::vector<AttemptId>& known, int64_t disk_free_bytes);
+  // Whether poll would answer anything; a quick look that writes nothing.
+  Result<bool> has_work(NodeId id, const std::vector<AttemptId>& known);
   Result<std::vector<NodeView>> list();
   // A draining node gets no new runs.
   Result<catalog::NodeRow> set_draining(const std::string& name, bool draining);

@@ -113,6 +113,7 @@ Result<int64_t> Scheduler::run_once() {
         request.holder = internal::holder_name(run.id, attempt.number);
         std::optional<UserId> user = UserId::from_hex(run.owner_id);
         if (user) request.user = *user;
+        request.user_name = run.user_name;
         CAIRN_TRY(volume::Lease lease, context_.leases.acquire(tx, request));
         catalog::AttemptGrantRow grant;
         grant.position = position;
