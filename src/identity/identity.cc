@@ -171,6 +171,26 @@ Result<IssuedToken> Identity::issue_token(const Principal& by, const TokenReques
       deadline);
 }
 
+Result<IssuedToken> Identity::issue_token_for(const Principal& by, const std::string& user, const TokenRequest& request,
+                                              const Deadline& deadline) {
+  CAIRN_CHECK_OK(by.require_admin());
+  CAIRN_CHECK_OK(check_token_request(request));
+  return db_.transact(
+      [&](Tx& tx) -> Result<IssuedToken> {
+        CAIRN_TRY(Time now, clock_.now(tx));
+        CAIRN_TRY(std::optional<UserRow> row, catalog::find_user_by_name(tx, user));
+        if (!row || row->state != "active") return Error(Code::kRequestInvalid, fmt::format("there is no active user '{}'", user));
+        if (request.scopes.has(Scope::kNode) && row->role != role_name(Role::kAdmin)) {
+          return Error(Code::kRequestInvalid, fmt::format("node tokens belong to admins; '{}' is a {}", user, row->role));
+        }
+        CAIRN_TRY(IssuedToken issued, issue_in(tx, row->id, request, now));
+        CAIRN_CHECK_OK(audit(tx, by, now, "token.issue", "token", issued.id.hex(),
+                             fmt::format("{} for {} ({})", request.label, user, request.scopes.to_text()), ""));
+        return issued;
+      },
+      deadline);
+}
+
 Result<std::vector<catalog::TokenRow>> Identity::list_tokens(const Principal& by, const Deadline& deadline) {
   return db_.read([&](Tx& tx) { return catalog::list_tokens(tx, by.user); }, deadline);
 }

@@ -52,6 +52,9 @@ class Identity {
   // A token for `by` himself. It can do at most what the token he came with can; node tokens are for admins to issue.
   Result<IssuedToken> issue_token(const Principal& by, const TokenRequest& request,
                                   const Deadline& deadline = Deadline::never());
+  // A first token for another active user; `by` must be an admin.
+  Result<IssuedToken> issue_token_for(const Principal& by, const std::string& user, const TokenRequest& request,
+                                      const Deadline& deadline = Deadline::never());
   Result<std::vector<catalog::TokenRow>> list_tokens(const Principal& by, const Deadline& deadline = Deadline::never());
   // One of his own tokens; request_invalid when there is no such unrevoked token.
   Status revoke_token(const Principal& by, TokenId id, const Deadline& deadline = Deadline::never());

@@ -1,0 +1,42 @@
+// A whole server in one object: opens catalog and store, makes sure of its keys and the admin token, wires the domain modules,
+// starts the background tasks and listens. `main` and the tests use it alike.
+//
+// In `data_dir` (mode 0700): server.lock (one server of a data folder), url.key (0600, signs URLs; not below the store),
+// admin-token (0600), and, unless set otherwise, catalog.db and store/.
+//
+// stop() refuses new requests, lets running ones finish within the drain time, and ends the tasks. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "config/server_settings.h"
+
+namespace cairn::server {
+
+class Instance {
+ public:
+  // Returns once the port is open. The clock and random generator outlive the instance.
+  static Result<std::unique_ptr<Instance>> start(const config::ServerSettings& settings, Clock& clock = system_clock(),
+                                                 Random& random = system_random());
+  ~Instance();
+
+  uint16_t port() const;
+  const std::string& admin_token() const;
+  void stop(Duration drain);
+  // Runs every background task once, in this thread: for tests.
+  Status run_tasks_once();
+
+ private:
+  struct Impl;
+  explicit Instance(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Reads the file, serves until `stop`, drains.
+Status serve(const std::string& config_file, const CancelToken& stop);
+
+}  // namespace cairn::server

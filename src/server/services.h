@@ -1,0 +1,50 @@
+// What the server's handlers and background tasks are built from: the domain modules, injected. All by reference; everything
+// named here outlives them.
+#pragma once
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "catalog/catalog_clock.h"
+#include "catalog/db.h"
+#include "identity/identity.h"
+#include "run/attempts.h"
+#include "run/nodes.h"
+#include "run/runs.h"
+#include "run/scheduler.h"
+#include "server/signed_urls.h"
+#include "server/wakeup.h"
+#include "volume/gc.h"
+#include "volume/history.h"
+#include "volume/leases.h"
+#include "volume/publish.h"
+#include "volume/reads.h"
+#include "volume/uploads.h"
+#include "volume/volumes.h"
+
+namespace cairn::server {
+
+struct Services {
+  Clock& clock;
+  Random& random;
+  catalog::Db& db;
+  catalog::CatalogClock& catalog_clock;
+  object::ObjectStore& objects;
+  identity::Identity& identity;
+  volume::Context& storage;
+  volume::Volumes& volumes;
+  volume::Leases& leases;
+  volume::Uploads& uploads;
+  volume::Publisher& publisher;
+  volume::Reads& reads;
+  volume::Retention& retention;
+  volume::GarbageCollector& collector;
+  run::RunContext& run_context;
+  run::Runs& runs;
+  run::Attempts& attempts;
+  run::Nodes& nodes;
+  run::Scheduler& scheduler;
+  const SignedUrls& urls;
+  Wakeup& wakeup;
+};
+
+}  // namespace cairn::server
