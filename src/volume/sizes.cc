@@ -61,7 +61,7 @@ Result<int64_t> parse_size(std::string_view text) {
       continue;
     }
     if (c < '0' || c > '9') break;
-    if (digits > 99'999'999'999'999'999ULL || scale > 99'999'999'999'999'999ULL) return invalid(text, "it has too many digits");
+    if (digits > 999'999'999'999'999'999ULL || scale > 99'999'999'999'999'999ULL) return invalid(text, "it has too many digits");
     digits = digits * 10 + static_cast<uint64_t>(c - '0');
     if (point) scale *= 10;
     ++count;

@@ -1,0 +1,157 @@
+// The server dies at each step of a publication; another one takes up its work.
+#include "catalog/publish_ops.h"
+#include "testing/faulty_object_store.h"
+#include "volume/history.h"
+#include "volume/volume_fixture.h"
+
+namespace cairn::volume {
+namespace {
+
+using testing::Contents;
+
+class CrashTest : public VolumeTest {
+ protected:
+  // The names of the steps of a plain publication, in order.
+  std::vector<std::string> steps() {
+    std::vector<std::string> names;
+    VolumeInfo volume = make_volume("steps");
+    auto upload = Uploads(context()).open(request_for(volume.id));
+    EXPECT_TRUE(upload);
+    auto request = prepare(*upload, {{"a", "alpha"}});
+    EXPECT_TRUE(request);
+    Publisher publisher(context());
+    publisher.set_step_hook([&](std::string_view step) {
+      names.emplace_back(step);
+      return ok();
+    });
+    EXPECT_TRUE(publisher.publish(*request, soon()));
+    return names;
+  }
+  static Error crash() { return Error(Code::kInternal, "crash"); }
+};
+CAIRN_INSTANTIATE_CATALOG(CrashTest);
+
+TEST_P(CrashTest, AskingAgainFinishesFromEveryStep) {
+  std::vector<std::string> names = steps();
+  ASSERT_GE(names.size(), 10u);
+  int number = 0;
+  for (const std::string& where : names) {
+    SCOPED_TRACE(where);
+    VolumeInfo volume = make_volume("v" + std::to_string(++number));
+    ASSERT_OK(client().put_files(volume.id, alice_.user, {{"base", "base"}}));
+    auto upload = Uploads(context()).open(request_for(volume.id));
+    ASSERT_OK(upload);
+    auto request = prepare(*upload, {{"a", "alpha"}});
+    ASSERT_OK(request);
+    {
+      Publisher dying(context());
+      dying.set_step_hook([&](std::string_view step) -> Status { return step == where ? Status(crash()) : ok(); });
+      EXPECT_CODE(Code::kInternal, dying.publish(*request, soon()));
+    }
+    Contents before = {{"base", "base"}};
+    Contents after = {{"a", "alpha"}, {"base", "base"}};
+    EXPECT_EQ(*client().read(volume.id), where == "swapped" ? after : before);
+    Context restarted(db(), store_, clock(), random(), settings());
+    Publisher publisher(restarted);
+    ASSERT_OK(publisher.drop_claims());
+    auto done = publisher.publish(*request, soon());
+    ASSERT_OK(done);
+    EXPECT_EQ(done->snapshot, 2);
+    EXPECT_EQ(*client().read(volume.id), after);
+    ASSERT_OK(Uploads(context()).close(upload->id, upload->lease.secret));
+    // What the dead one left behind is garbage, what stays is whole.
+    GarbageCollector gc(context());
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_OK(gc.run(volume.store, soon()));
+      run_time(hours(25));
+    }
+    EXPECT_EQ(*client().read(volume.id), after);
+  }
+}
+
+TEST_P(CrashTest, AnotherServerResumesOnceTheClaimIsOld) {
+  VolumeInfo volume = make_volume("data");
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto request = prepare(*upload, {{"a", "alpha"}});
+  ASSERT_OK(request);
+  Publisher dying(context());
+  dying.set_step_hook([](std::string_view step) -> Status { return step == "record put" ? Status(crash()) : ok(); });
+  EXPECT_CODE(Code::kInternal, dying.publish(*request, soon()));
+  Publisher publisher(context());
+  EXPECT_EQ(*publisher.resume_abandoned(soon()), 0);
+  EXPECT_CODE(Code::kBusy, publisher.publish(*request, Deadline::after(seconds(1), clock())));
+  run_time(seconds(40));
+  EXPECT_EQ(*publisher.resume_abandoned(soon()), 1);
+  EXPECT_EQ(*client().read(volume.id), (Contents{{"a", "alpha"}}));
+  EXPECT_EQ(publisher.publish(*request, soon())->snapshot, 1);
+  EXPECT_EQ(*publisher.resume_abandoned(soon()), 0);
+}
+
+TEST_P(CrashTest, ResumeFailsCleanlyWhenTheUploadIsGone) {
+  VolumeInfo volume = make_volume("data");
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto request = prepare(*upload, {{"a", "alpha"}});
+  ASSERT_OK(request);
+  Publisher dying(context());
+  dying.set_step_hook([](std::string_view step) -> Status { return step == "swap" ? Status(crash()) : ok(); });
+  EXPECT_CODE(Code::kInternal, dying.publish(*request, soon()));
+  run_time(minutes(20));
+  ASSERT_OK(Leases(context()).break_lease(volume.id, "bob"));
+  Publisher publisher(context());
+  EXPECT_EQ(*publisher.resume_abandoned(soon()), 1);
+  EXPECT_CODE(Code::kLeaseLost, publisher.publish(*request, soon()));
+  EXPECT_TRUE(client().read(volume.id)->empty());
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"b", "beta"}}));
+}
+
+TEST_P(CrashTest, RemovalThatDiedGoesOn) {
+  VolumeInfo volume = make_volume("data");
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "alpha"}, {"b", "beta"}}));
+  RemoveRequest removal;
+  removal.request = RequestId::random(random());
+  removal.volume = volume.id;
+  removal.actor = alice_;
+  removal.paths = {"a"};
+  Publisher dying(context());
+  dying.set_step_hook([](std::string_view step) -> Status { return step == "nodes put" ? Status(crash()) : ok(); });
+  EXPECT_FALSE(dying.remove(removal, soon()));
+  Publisher publisher(context());
+  ASSERT_OK(publisher.drop_claims());
+  ASSERT_OK(publisher.remove(removal, soon()));
+  EXPECT_EQ(*client().read(volume.id), (Contents{{"b", "beta"}}));
+  EXPECT_FALSE(Leases(context()).current(volume.id)->has_value());
+}
+
+// Calls to the store fail, happen and are said to have failed, or come back short and damaged: a publication either says what is
+// wrong or is whole, and asking again with the same request id gets it through once the store behaves.
+TEST_P(CrashTest, FaultyStore) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::FaultPlan plan;
+    plan.seed = seed;
+    plan.fail = 100;
+    plan.applied_but_failed = 100;
+    testing::FaultyObjectStore faulty(store_, clock(), plan);
+    Context shaky(db(), faulty, clock(), random(), settings());
+    VolumeInfo volume = make_volume("v" + std::to_string(seed));
+    auto upload = Uploads(context()).open(request_for(volume.id));
+    ASSERT_OK(upload);
+    auto request = prepare(*upload, {{"a", "alpha " + std::to_string(seed)}, {"b", "beta"}});
+    ASSERT_OK(request);
+    Result<Publication> done = Error(Code::kInternal, "not tried");
+    for (int i = 0; i < 50 && !done; ++i) {
+      done = Publisher(shaky).publish(*request, soon());
+      if (!done) {
+        EXPECT_EQ(wire_name(done.error().code()), "store_unavailable");
+      }
+      EXPECT_EQ(client().read(volume.id)->empty(), !done.has_value());
+    }
+    ASSERT_OK(done);
+    EXPECT_EQ(client().read(volume.id)->at("b"), "beta");
+  }
+}
+
+}  // namespace
+}  // namespace cairn::volume
