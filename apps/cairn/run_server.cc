@@ -1,0 +1,11 @@
+#include "programs.h"
+#include "server/instance.h"
+
+namespace cairn::apps {
+
+Result<int> run_server(const std::string& config_file, CancelToken stop) {
+  CAIRN_CHECK_OK(server::serve(config_file, stop));
+  return 0;
+}
+
+}  // namespace cairn::apps

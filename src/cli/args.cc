@@ -1,0 +1,134 @@
+#include "cli/args.h"
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <iostream>
+#include <string_view>
+#include <utility>
+
+#include "cli/context.h"
+#include "cli/output.h"
+
+namespace cairn::cli {
+
+namespace {
+
+// Whether the failing command line asked for JSON: what could not be parsed must still answer in it.
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "-ojson" || word == "-o=json" || word == "--output=json") return true;
+    if ((word == "-o" || word == "--output") && i + 1 < argc && std::string_view(argv[i + 1]) == "json") return true;
+  }
+  return false;
+}
+
+// The verb that was typed last, with all of its words.
+std::pair<CLI::App*, std::string> typed_verb(CLI::App& root) {
+  std::pair<CLI::App*, std::string> verb(&root, "cairn");
+  while (!verb.first->get_subcommands().empty()) {
+    verb.first = verb.first->get_subcommands().front();
+    verb.second += " " + verb.first->get_name();
+  }
+  return verb;
+}
+
+}  // namespace
+
+struct Args::Impl {
+  CLI::App app;
+  Action chosen;
+  std::vector<std::string> rest;
+};
+
+Args::Args(const std::string& description, const std::string& version) : impl_(std::make_unique<Impl>()) {
+  impl_->app.description(description);
+  impl_->app.name("cairn");
+  impl_->app.set_version_flag("--version", "cairn " + version);
+  impl_->app.require_subcommand(0, 1);
+}
+
+Args::~Args() = default;
+
+Verb Args::root() { return Verb(&impl_->app, &impl_->chosen, &impl_->rest); }
+
+Verb Verb::add(const std::string& name, const std::string& help) {
+  CLI::App* child = app_->add_subcommand(name, help);
+  child->fallthrough();
+  child->require_subcommand(0, 1);
+  child->get_formatter()->column_width(34);
+  return Verb(child, chosen_, rest_);
+}
+
+Verb& Verb::text(const std::string& name, std::string& value, const std::string& help, bool required) {
+  app_->add_option(name, value, help)->required(required);
+  return *this;
+}
+
+Verb& Verb::number(const std::string& name, uint64_t& value, const std::string& help) {
+  app_->add_option(name, value, help);
+  return *this;
+}
+
+Verb& Verb::flag(const std::string& name, bool& value, const std::string& help) {
+  app_->add_flag(name, value, help);
+  return *this;
+}
+
+Verb& Verb::list(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required) {
+  CLI::Option* option = app_->add_option(name, values, help)->required(required);
+  if (name.front() == '-') option->allow_extra_args(false);
+  return *this;
+}
+
+Verb& Verb::footer(const std::string& text) {
+  app_->footer(text);
+  return *this;
+}
+
+Verb& Verb::hidden() {
+  app_->group("");
+  return *this;
+}
+
+void Verb::run(Action action) {
+  app_->callback([chosen = chosen_, action = std::move(action)] { *chosen = action; });
+}
+
+int Args::parse_and_run(int argc, char** argv, Context& context) {
+  int own = argc;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--") == 0) {
+      own = i;
+      impl_->rest.assign(argv + i + 1, argv + argc);
+      context.has_rest = true;
+      break;
+    }
+  }
+  try {
+    impl_->app.parse(own, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << typed_verb(impl_->app).first->help();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    std::cout << version.what() << "\n";
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    context.output().set_json(asks_for_json(own, argv));
+    return context.output().fail(Error(Code::kUsage, error.what(), "type '" + typed_verb(impl_->app).second + " --help'"));
+  }
+  if (!impl_->chosen) {
+    auto [app, verb] = typed_verb(impl_->app);
+    if (asks_for_json(own, argv)) {
+      context.output().set_json(true);
+      return context.output().fail(Error(Code::kUsage, "'" + verb + "' needs a verb", "type '" + verb + " --help'"));
+    }
+    std::cerr << app->help();
+    return exit_code(Code::kUsage);
+  }
+  if (Status prepared = context.prepare(); !prepared) return context.output().fail(prepared.error());
+  Result<int> outcome = impl_->chosen(context);
+  return outcome ? *outcome : context.output().fail(outcome.error());
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,255 @@
+#include "cli/one_box.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "api/types.h"
+#include "base/log.h"
+#include "cli/json_text.h"
+#include "config/server_settings.h"
+#include "os/file_system.h"
+#include "os/host.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr size_t kSmallFileBytesMax = 1 << 20;
+constexpr auto kStartTime = seconds(60);
+constexpr auto kDrainTime = minutes(12);
+constexpr auto kServerStopTime = seconds(60);
+constexpr auto kLongestPause = seconds(30);
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+// A TOML string; only paths and addresses are written with it.
+std::string quoted(const std::string& text) { return json_quote(text); }
+
+std::string connect_url(const std::string& listen) {
+  std::string address = listen;
+  if (address.starts_with(":")) address = "127.0.0.1" + address;
+  if (address.starts_with("0.0.0.0:")) address = "127.0.0.1" + address.substr(7);
+  return "http://" + address;
+}
+
+}  // namespace
+
+OneBox::OneBox(OneBoxOptions options, Connect connect) : options_(std::move(options)), connect_(std::move(connect)) {
+  server_.name = "server";
+  agent_.name = "agent";
+  for (Child* child : {&server_, &agent_}) child->log_file = options_.data_dir + "/logs/" + child->name + ".log";
+}
+
+Status OneBox::write_if_absent(const std::string& name, const std::string& text) {
+  std::string path = options_.data_dir + "/" + name;
+  CAIRN_TRY(bool there, os::posix_file_system().exists(path));
+  if (there) return ok();
+  return os::posix_file_system().write_file_atomic(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, 0600);
+}
+
+Status OneBox::check_server_file() {
+  std::string path = options_.data_dir + "/server.toml";
+  CAIRN_TRY(std::string text, os::posix_file_system().read_file(path, kSmallFileBytesMax));
+  CAIRN_TRY(config::ServerSettings settings, config::parse_server_settings(text, path));
+  std::string host = settings.host.find(':') == std::string::npos ? settings.host : "[" + settings.host + "]";
+  std::string listen = host + ":" + std::to_string(settings.port);
+  auto contradicts = [&](const std::string& flag, const std::string& given, const std::string& stored) {
+    return Error(Code::kConfigInvalid, fmt::format("{} {} was given, and {} says {}", flag, given, path, stored),
+                 "edit the file, or leave the flag out");
+  };
+  if (!options_.listen.empty()) {
+    CAIRN_TRY(config::ListenAddress given, config::parse_listen(options_.listen));
+    if (given.host != settings.host || given.port != settings.port) return contradicts("--listen", options_.listen, listen);
+  }
+  if (!options_.store.empty() && options_.store != settings.store) {
+    return contradicts("--store", options_.store, settings.store.empty() ? "nothing" : settings.store);
+  }
+  if (!options_.catalog.empty() && options_.catalog != settings.catalog) {
+    return contradicts("--catalog", options_.catalog, settings.catalog.empty() ? "nothing" : settings.catalog);
+  }
+  ready_.url = connect_url(listen);
+  return ok();
+}
+
+Status OneBox::prepare() {
+  const std::string& dir = options_.data_dir;
+  CAIRN_CHECK_OK(os::posix_file_system().make_directories(dir, 0700));
+  for (const char* below : {"/logs", "/node"}) CAIRN_CHECK_OK(os::posix_file_system().make_directories(dir + below, 0700));
+  auto lock = os::LockFile::try_lock(dir + "/up.lock", std::to_string(getpid()));
+  if (!lock && lock.error().code() == Code::kBusy) {
+    return Error(Code::kBusy, "Cairn runs in " + dir + " already (process " + trimmed(os::lock_note(dir + "/up.lock")) + ")",
+                 "end it with: cairn down --data " + dir);
+  }
+  if (!lock) return lock.error();
+  lock_ = std::move(*lock);
+  static_cast<void>(os::posix_file_system().remove(dir + "/ready"));
+
+  std::string server = "# A Cairn server. Every key is described in docs/operating.md; restart to apply changes.\n";
+  server += "listen = " + quoted(options_.listen.empty() ? "127.0.0.1:8470" : options_.listen) + "\n";
+  server += "data_dir = " + quoted(dir) + "\n";
+  if (!options_.store.empty()) server += "store = " + quoted(options_.store) + "\n";
+  if (!options_.catalog.empty()) server += "catalog = " + quoted(options_.catalog) + "\n";
+  CAIRN_CHECK_OK(write_if_absent("server.toml", server));
+  CAIRN_CHECK_OK(check_server_file());
+
+  std::string agent = "# A Cairn node agent. Restart to apply changes.\n";
+  agent += "server_url = " + quoted(ready_.url) + "\n";
+  agent += "token_file = " + quoted(dir + "/node-token") + "\n";
+  agent += "data_dir = " + quoted(dir + "/node") + "\n";
+  agent += "name = " + quoted(os::host_name()) + "\n";
+  CAIRN_CHECK_OK(write_if_absent("agent.toml", agent));
+
+  CAIRN_TRY(std::string program, os::executable_path());
+  server_.argv = {program, "server", "--config", dir + "/server.toml"};
+  agent_.argv = {program, "agent", "--config", dir + "/agent.toml"};
+  return ok();
+}
+
+Status OneBox::spawn(Child& child) {
+  CAIRN_TRY(os::Fd log, os::open_append_fd(child.log_file, 0600));
+  os::SpawnOptions options;
+  options.argv = child.argv;
+  options.stdout_fd = log.get();
+  options.stderr_fd = log.get();
+  options.new_process_group = true;  // a Ctrl-C is for us: we end them in order
+  options.death_signal = SIGTERM;
+  CAIRN_TRY(child.process, os::Process::spawn(options));
+  child.started = system_clock().monotonic();
+  return ok();
+}
+
+Error OneBox::died(const Child& child) const {
+  auto text = os::posix_file_system().read_file(child.log_file, 64 << 20);
+  std::string last;
+  if (text) {
+    std::string lines = trimmed(*text);
+    last = lines.substr(lines.rfind('\n') == std::string::npos ? 0 : lines.rfind('\n') + 1);
+  }
+  return Error(Code::kServerUnavailable, "the " + child.name + " ended at once: " + last, "read " + child.log_file);
+}
+
+Status OneBox::wait_for_server(const CancelToken& stop) {
+  Deadline deadline = Deadline::after(kStartTime, system_clock(), stop);
+  std::string token_file = options_.data_dir + "/admin-token";
+  for (;;) {
+    CAIRN_CHECK_OK(deadline.check());
+    CAIRN_TRY(auto ended, server_.process.try_wait());
+    if (ended) return died(server_);
+    auto token = os::posix_file_system().read_file(token_file, 4096);
+    if (token) {
+      ready_.admin_token = trimmed(*token);
+      auto client = connect_(ready_.url, ready_.admin_token);
+      auto who = client->whoami(Deadline::after(seconds(1), system_clock(), stop));
+      if (who) return ok();
+      if (who.error().code() == Code::kTokenInvalid) {
+        return std::move(who).error().while_doing("talking to " + ready_.url + " (does another server listen there?)");
+      }
+    }
+    system_clock().sleep_for(milliseconds(30));
+  }
+}
+
+Status OneBox::make_node_token() {
+  std::string path = options_.data_dir + "/node-token";
+  CAIRN_TRY(bool there, os::posix_file_system().exists(path));
+  if (there) return ok();
+  auto client = connect_(ready_.url, ready_.admin_token);
+  api::CreateToken body;
+  body.label = "node " + os::host_name();
+  body.scopes = {"node"};
+  CAIRN_TRY(api::CreatedToken token, client->create_token(body, client->default_deadline()));
+  return write_if_absent("node-token", token.secret + "\n");
+}
+
+Status OneBox::wait_for_node(const CancelToken& stop) {
+  Deadline deadline = Deadline::after(kStartTime, system_clock(), stop);
+  auto client = connect_(ready_.url, ready_.admin_token);
+  Time since = system_clock().now() - seconds(5);
+  for (;;) {
+    CAIRN_CHECK_OK(deadline.check());
+    CAIRN_TRY(auto ended, agent_.process.try_wait());
+    if (ended) return died(agent_);
+    CAIRN_TRY(api::NodeList nodes, client->list_nodes(deadline));
+    for (const api::Node& node : nodes.nodes) {
+      if (node.state == "READY" && node.seen_at > since) {
+        ready_.node = node.name;
+        return ok();
+      }
+    }
+    system_clock().sleep_for(milliseconds(30));
+  }
+}
+
+Result<OneBoxReady> OneBox::start(const CancelToken& stop) {
+  CAIRN_CHECK_OK(spawn(server_));
+  Status up = wait_for_server(stop);
+  if (up) up = make_node_token();
+  if (up) up = spawn(agent_);
+  if (up) up = wait_for_node(stop);
+  if (up) up = write_if_absent("ready", JsonText().add("url", ready_.url).add("node", ready_.node).str() + "\n");
+  if (!up) {
+    end(agent_, kDrainTime);
+    end(server_, kServerStopTime);
+    return up.error();
+  }
+  return ready_;
+}
+
+Status OneBox::keep_alive(Child& child) {
+  CAIRN_TRY(auto ended, child.process.try_wait());
+  if (!ended) return ok();
+  Duration now = system_clock().monotonic();
+  if (child.pause == Duration(0)) {
+    bool lived_long = now - child.started > Duration(minutes(1));
+    log_error("the {} ended: {}; it is started again; its log is {}", child.name, ended->to_string(), child.log_file);
+    child.pause = lived_long ? Duration(seconds(1)) : std::min<Duration>(kLongestPause, 2 * (now - child.started) + seconds(1));
+    child.started = now;
+  }
+  if (now - child.started < child.pause) return ok();
+  child.pause = Duration(0);
+  return spawn(child);
+}
+
+Status OneBox::run_until(const CancelToken& stop) {
+  Status status = ok();
+  while (!stop.cancelled() && status) {
+    status = keep_alive(server_);
+    if (status) status = keep_alive(agent_);
+    system_clock().sleep_for(milliseconds(50));
+  }
+  static_cast<void>(os::posix_file_system().remove(options_.data_dir + "/ready"));
+  end(agent_, kDrainTime);
+  end(server_, kServerStopTime);
+  return status;
+}
+
+void OneBox::end(Child& child, Duration patience) {
+  if (!child.process.running()) return;
+  auto ended = child.process.terminate(patience);
+  if (ended && ended->signal == SIGKILL) {
+    log_warning("the {} did not end within {} s and was killed; nothing that was saved is lost", child.name,
+                patience.count() / 1'000'000);
+  }
+}
+
+Result<std::optional<pid_t>> one_box_pid(const std::string& data_dir) {
+  std::string path = data_dir + "/up.lock";
+  CAIRN_TRY(bool there, os::posix_file_system().exists(path));
+  if (!there) return std::optional<pid_t>();
+  auto lock = os::LockFile::try_lock(path, "");
+  if (lock) return std::optional<pid_t>();
+  if (lock.error().code() != Code::kBusy) return lock.error();
+  std::string note = trimmed(os::lock_note(path));
+  if (note.empty() || note.size() > 9 || note.find_first_not_of("0123456789") != std::string::npos) {
+    return Error(Code::kBusy, path + " is held by '" + note + "'");
+  }
+  return std::optional<pid_t>(std::stoi(note));
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,117 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "api/json.h"
+#include "os/terminal.h"
+
+namespace cairn::cli {
+namespace {
+
+Status write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Error::from_errno(errno, "writing to the terminal or pipe");
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return ok();
+}
+
+// Characters, not bytes, so that names in UTF-8 line up.
+size_t display_width(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+bool Output::colour() const { return !json_ && os::is_terminal(1) && std::getenv("NO_COLOR") == nullptr; }
+
+void Output::line(std::string_view text) { static_cast<void>(write_bytes(std::string(text) + "\n")); }
+
+void Output::note(std::string_view text) {
+  std::lock_guard lock(mutex_);
+  static_cast<void>(write_all(2, std::string(text) + "\n"));
+}
+
+Status Output::write_bytes(std::string_view bytes) {
+  std::lock_guard lock(mutex_);
+  return write_all(1, bytes);
+}
+
+void Output::table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(header.size());
+  auto measure = [&](const std::vector<std::string>& row) {
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  };
+  measure(header);
+  for (const auto& row : rows) measure(row);
+  std::string text;
+  auto append = [&](const std::vector<std::string>& row) {
+    for (size_t i = 0; i < widths.size(); ++i) {
+      text += row[i];
+      if (i + 1 < widths.size()) text.append(widths[i] - display_width(row[i]) + 2, ' ');
+    }
+    text += '\n';
+  };
+  append(header);
+  for (const auto& row : rows) append(row);
+  static_cast<void>(write_bytes(text));
+}
+
+int Output::fail(const Error& error) {
+  if (json_) {
+    document(api::error_to_json(error));
+  } else {
+    std::string text = fmt::format("cairn: {} ({})", error.message(), wire_name(error.code()));
+    if (!error.hint().empty()) text += "\n  hint: " + error.hint();
+    note(text);
+  }
+  return exit_code(error.code());
+}
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return value < 9.995 ? fmt::format("{:.2f} {}", value, kUnits[unit]) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string human_duration(Duration duration) {
+  int64_t ms = duration.count() / 1000;
+  if (ms < 10'000) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+  int64_t s = ms / 1000;
+  if (s < 120) return fmt::format("{} s", s);
+  if (s < 7200) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+std::string human_count(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
+std::string human_time(Time time) {
+  std::string text = to_rfc3339(time).substr(0, 19);
+  text[10] = ' ';
+  return text;
+}
+
+std::string plural(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", human_count(count), noun, count == 1 ? "" : "s");
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,21 @@
+// A volume as people and programs see it, for the commands that show one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/types.h"
+#include "cli/context.h"
+
+namespace cairn::cli {
+
+std::string volume_json(const api::Volume& volume);
+// Lines of "Name  research".
+std::string volume_text(const api::Volume& volume);
+// The size as it was given: "20 GiB".
+std::string size_text(uint64_t bytes);
+// Every page of the volume's snapshots, the newest first; `all`: interim and side ones too.
+Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiClient& client, const std::string& volume,
+                                                 bool all);
+
+}  // namespace cairn::cli
