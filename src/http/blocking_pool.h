@@ -1,5 +1,5 @@
-// Threads for calls that block. A pool has at most so many threads, started as they are needed, and a queue of at most so many
-// jobs behind them; what exceeds both is refused at once.
+// Threads for calls that block. A pool has at most so many threads, started as they are needed, and a queue of at most
+// so many jobs behind them; what exceeds both is refused at once.
 //
 // Threads: all members may be called from any thread. Jobs must not throw. Internal to http.
 #pragma once

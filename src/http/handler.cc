@@ -58,7 +58,8 @@ RoutePlan RoutePlan::upload(std::string name, Open open, uint64_t body_bytes_max
 }
 
 Response Handler::error_response(int status, const Error& error) {
-  std::string body = R"({"error":{"code":)" + quoted(wire_name(error.code())) + R"(,"message":)" + quoted(error.message());
+  std::string body =
+      R"({"error":{"code":)" + quoted(wire_name(error.code())) + R"(,"message":)" + quoted(error.message());
   if (!error.hint().empty()) body += R"(,"hint":)" + quoted(error.hint());
   if (!error.holder().empty()) body += R"(,"holder":)" + quoted(error.holder());
   return Response::json(status, body + "}}\n");

@@ -5,8 +5,9 @@
 //     return RoutePlan::answer("unknown", Response::text(404, "no such page\n"));
 //   }
 //
-// Threads: route() and error_response() run on the loop threads, several at once, and must not block (no disk, no catalog, no
-// lock held over either). Everything a plan carries runs on pool threads, where it may block until the request's deadline.
+// Threads: route() and error_response() run on the loop threads, several at once, and must not block (no disk, no
+// catalog, no lock held over either). Everything a plan carries runs on pool threads, where it may block until the
+// request's deadline.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +24,19 @@
 
 namespace cairn::http {
 
-// Takes the body of one upload, piece by piece and in order. Calls never overlap. Destroyed without finish() when the upload
-// was cut short, refused or failed: the destructor undoes what was begun. It may run on a loop thread and must be quick.
+// Takes the body of one upload, piece by piece and in order. Calls never overlap. Destroyed without finish() when the
+// upload was cut short, refused or failed: the destructor undoes what was begun. It may run on a loop thread and must
+// be quick.
 class BodySink {
  public:
   virtual ~BodySink() = default;
   // Pieces are 256 to 512 KiB but for the last. An error ends the upload with that error as the answer.
   virtual Status write(std::span<const uint8_t> piece) = 0;
-  // All `content_length` bytes were written; makes them durable and answers. Runs on a pool thread. Called at most once.
+  // All `content_length` bytes were written; makes them durable and answers. Runs on a pool thread. Called at most
+  // once.
   virtual Response finish() = 0;
-  // True: write() goes to the page cache or memory and runs on the loop thread, which is quicker. False: on a pool thread.
+  // True: write() goes to the page cache or memory and runs on the loop thread, which is quicker. False: on a pool
+  // thread.
   virtual bool writes_are_quick() const { return true; }
 };
 

@@ -109,7 +109,9 @@ size_t HeadParser::feed(std::string_view bytes) {
   return used;
 }
 
-bool HeadParser::complete() const { return impl_->parser.is_header_done(); }
+bool HeadParser::complete() const {
+  return impl_->parser.is_header_done();
+}
 
 bool HeadParser::take_target(std::string_view target, RequestHead& head) {
   // Absolute form, as proxies send it: the authority says nothing that the Host line does not.

@@ -1,5 +1,6 @@
-// Parses the head of one request from bytes as they come, and refuses what Cairn does not speak: it is what stands between
-// hostile bytes and every route. Boost.Beast's parser does the tokens; this adds the rules of RequestHead (message.h).
+// Parses the head of one request from bytes as they come, and refuses what Cairn does not speak: it is what stands
+// between hostile bytes and every route. Boost.Beast's parser does the tokens; this adds the rules of RequestHead
+// (message.h).
 //
 // Threads: one at a time. Internal to http.
 #pragma once

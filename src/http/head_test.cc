@@ -1,5 +1,5 @@
-// Heads of requests and answers as text: what is taken apart how, what is refused with which status, which part of a body a
-// Range asks for.
+// Heads of requests and answers as text: what is taken apart how, what is refused with which status, which part of a
+// body a Range asks for.
 #include <gtest/gtest.h>
 
 #include "http/handler.h"
@@ -32,7 +32,8 @@ int refusal_of(const std::string& text) {
 TEST(HeadParser, DecodesPathAndQuery) {
   auto parsed = parse("GET /v1/vol%20umes/a%2Fb/?x=1&path=%00ff+y HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_FALSE(parsed);  // the NUL byte
-  parsed = parse("GET /v1/vol%20umes/a%2Fb/?x=1&p=a+b%2B&empty= HTTP/1.1\r\nHoSt: h\r\nAuthorization:  Bearer t \r\n\r\n");
+  parsed =
+      parse("GET /v1/vol%20umes/a%2Fb/?x=1&p=a+b%2B&empty= HTTP/1.1\r\nHoSt: h\r\nAuthorization:  Bearer t \r\n\r\n");
   ASSERT_TRUE(parsed);
   const RequestHead& head = parsed->head;
   EXPECT_EQ(head.method, "GET");
@@ -127,8 +128,8 @@ TEST(Range, ResolvesSingleRanges) {
 
 TEST(Range, IgnoresWhatItDoesNotServe) {
   ByteSpan part;
-  for (const char* header : {"bytes=0-1,3-4", "items=0-1", "bytes=4-2", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes= 0-1",
-                             "bytes=99999999999999999999-"}) {
+  for (const char* header : {"bytes=0-1,3-4", "items=0-1", "bytes=4-2", "bytes=", "bytes=-", "bytes=a-b", "bytes=1",
+                             "bytes= 0-1", "bytes=99999999999999999999-"}) {
     EXPECT_EQ(resolve_range(header, 10, part), RangeAnswer::kWhole) << header;
   }
 }
@@ -154,7 +155,8 @@ TEST(ErrorResponse, IsJson) {
   } handler;
   Response response = handler.error_response(409, Error(Code::kVolumeExists, "a \"b\"\n", "hint").with_holder("me"));
   EXPECT_EQ(response.body,
-            "{\"error\":{\"code\":\"volume_exists\",\"message\":\"a \\\"b\\\"\\u000a\",\"hint\":\"hint\",\"holder\":\"me\"}}\n");
+            "{\"error\":{\"code\":\"volume_exists\",\"message\":\"a "
+            "\\\"b\\\"\\u000a\",\"hint\":\"hint\",\"holder\":\"me\"}}\n");
 }
 
 }  // namespace

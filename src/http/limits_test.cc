@@ -1,5 +1,5 @@
-// Deadlines and limits, each checked with a raw socket: a client that is slow, large, malformed or gone costs the server
-// nothing but its connection.
+// Deadlines and limits, each checked with a raw socket: a client that is slow, large, malformed or gone costs the
+// server nothing but its connection.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -91,7 +91,8 @@ TEST(Deadlines, ABodyAboveTheMinimumRateMayTakeLong) {
 
 TEST(Deadlines, AClientThatDoesNotReadIsDropped) {
   std::string large(8 << 20, 'x');
-  TestServer server([&](const RequestHead&) { return RoutePlan::answer("large", Response::text(200, large)); }, quick_settings());
+  TestServer server([&](const RequestHead&) { return RoutePlan::answer("large", Response::text(200, large)); },
+                    quick_settings());
   RawClient client(server.port(), 4096);
   client.send(get("/"));
   EXPECT_TRUE(eventually([&] { return server->counters().connections_active == 1; }));
@@ -161,8 +162,9 @@ TEST(Limits, ChunkedBodiesAre411) {
 
 TEST(Limits, MalformedRequestsAre400AndClose) {
   TestServer server(echo);
-  for (std::string bytes : {std::string("\0\0\0\0\r\n\r\n", 8), std::string("GET\r\n\r\n"), std::string("\x16\x03\x01\x02\x00\x01"),
-                            std::string("GET / HTTP/1.1\r\nBad Header\r\n\r\n"), get("/../etc/passwd"), get("no-slash")}) {
+  for (std::string bytes :
+       {std::string("\0\0\0\0\r\n\r\n", 8), std::string("GET\r\n\r\n"), std::string("\x16\x03\x01\x02\x00\x01"),
+        std::string("GET / HTTP/1.1\r\nBad Header\r\n\r\n"), get("/../etc/passwd"), get("no-slash")}) {
     RawClient client(server.port());
     client.send(bytes);
     client.shutdown_send();

@@ -1,5 +1,5 @@
-// A connection in memory: reads give the pieces it was made with, then the end; writes are collected. With it a session runs
-// on bytes from a test or a fuzzer, on one thread, without a socket.
+// A connection in memory: reads give the pieces it was made with, then the end; writes are collected. With it a session
+// runs on bytes from a test or a fuzzer, on one thread, without a socket.
 #pragma once
 
 #include <unistd.h>

@@ -9,7 +9,9 @@
 namespace cairn::http {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 // Closes with its last copy.
 struct OwnedDescriptor {
@@ -47,8 +49,8 @@ std::optional<std::string_view> Headers::get(std::string_view name) const {
 }
 
 size_t Headers::count(std::string_view name) const {
-  return static_cast<size_t>(
-      std::count_if(lines_.begin(), lines_.end(), [&](const auto& line) { return equal_ignoring_case(line.first, name); }));
+  return static_cast<size_t>(std::count_if(lines_.begin(), lines_.end(),
+                                           [&](const auto& line) { return equal_ignoring_case(line.first, name); }));
 }
 
 std::optional<std::string_view> RequestHead::query_value(std::string_view name) const {
@@ -70,7 +72,9 @@ FileBody FileBody::slice(uint64_t offset, uint64_t length) const {
   return FileBody(fd_, owner_, offset_ + offset, length);
 }
 
-Response Response::json(int status, std::string body) { return with_type(status, std::move(body), "application/json"); }
+Response Response::json(int status, std::string body) {
+  return with_type(status, std::move(body), "application/json");
+}
 
 Response Response::text(int status, std::string body) {
   return with_type(status, std::move(body), "text/plain; charset=utf-8");

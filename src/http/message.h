@@ -1,8 +1,8 @@
 // What a handler reads and answers: request head, request, response. Plain values that know no socket.
 //
 // A request that reaches a handler has been checked: the path is absolute, every segment and query value is decoded, no
-// segment is "." or "..", none holds a NUL byte, and no query name stands twice. Its strings are still the user's: validate
-// before use.
+// segment is "." or "..", none holds a NUL byte, and no query name stands twice. Its strings are still the user's:
+// validate before use.
 //
 // Threads: value types. A FileBody shares its descriptor with its copies; the last one closes it.
 #pragma once
@@ -57,8 +57,8 @@ struct RequestHead {
 
 struct Request : RequestHead {
   std::string body;
-  // Ends at the route's time limit, and is cancelled when the server stops (a long poll at once, others when the drain time
-  // is over). Pass it down every blocking call.
+  // Ends at the route's time limit, and is cancelled when the server stops (a long poll at once, others when the drain
+  // time is over). Pass it down every blocking call.
   Deadline deadline = Deadline::never();
 };
 
@@ -85,8 +85,8 @@ class FileBody {
   uint64_t length_;
 };
 
-// The session adds Content-Length, Date, Connection and, for ranges, Content-Range: handlers leave those out. The answer to
-// HEAD is made as for GET; the session leaves the body out.
+// The session adds Content-Length, Date, Connection and, for ranges, Content-Range: handlers leave those out. The
+// answer to HEAD is made as for GET; the session leaves the body out.
 struct Response {
   int status = 200;
   Headers headers;

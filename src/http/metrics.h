@@ -1,5 +1,5 @@
-// What the sessions of one server count together. Relaxed atomics: read for graphs, never for decisions, but for the body
-// memory, which is a budget.
+// What the sessions of one server count together. Relaxed atomics: read for graphs, never for decisions, but for the
+// body memory, which is a budget.
 //
 // Thread-safe. Internal to http.
 #pragma once

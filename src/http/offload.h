@@ -1,7 +1,8 @@
 // Runs blocking work on a pool thread while a session's coroutine waits on its loop.
 //
-// A timer that never fires is the thing waited on: finishing the work posts to the loop, which cancels the timer. This keeps
-// closures out of co_await expressions, where g++ 12 destroys them twice. Internal to http; included by session.cc alone.
+// A timer that never fires is the thing waited on: finishing the work posts to the loop, which cancels the timer. This
+// keeps closures out of co_await expressions, where g++ 12 destroys them twice. Internal to http; included by
+// session*.cc alone.
 #pragma once
 
 #include <functional>

@@ -36,11 +36,15 @@ bool is_session_header(std::string_view name) {
   return false;
 }
 
-bool has_line_end(std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos; }
+bool has_line_end(std::string_view text) {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos;
+}
 
 }  // namespace
 
-uint64_t body_bytes(const Response& response) { return response.file ? response.file->length() : response.body.size(); }
+uint64_t body_bytes(const Response& response) {
+  return response.file ? response.file->length() : response.body.size();
+}
 
 RangeAnswer resolve_range(std::string_view header, uint64_t size, ByteSpan& part) {
   constexpr std::string_view kUnit = "bytes=";
@@ -76,7 +80,8 @@ void apply_range(const RequestHead& request, Response& response) {
   response.headers.set("Accept-Ranges", "bytes");
   auto range = request.headers.get("Range");
   // If-Range needs validators, which answers here do not carry: then the whole is right.
-  if (!range || request.method != "GET" || request.headers.count("Range") > 1 || request.headers.get("If-Range")) return;
+  if (!range || request.method != "GET" || request.headers.count("Range") > 1 || request.headers.get("If-Range"))
+    return;
   uint64_t size = body_bytes(response);
   ByteSpan part;
   switch (resolve_range(*range, size, part)) {

@@ -19,7 +19,8 @@ struct ByteSpan {
 
 enum class RangeAnswer { kWhole, kPart, kUnsatisfiable };
 
-// What "Range: <header>" asks of a body of `size` bytes. Several ranges, other units and malformed ones ask for the whole.
+// What "Range: <header>" asks of a body of `size` bytes. Several ranges, other units and malformed ones ask for the
+// whole.
 RangeAnswer resolve_range(std::string_view header, uint64_t size, ByteSpan& part);
 
 // Applies a GET's Range to a 200 answer that accepts ranges: status, Content-Range, and the part.

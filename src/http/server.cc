@@ -33,7 +33,8 @@ constexpr int kBacklog = 4096;
 constexpr char kFull[] =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
 
-// One thread, its acceptor and the sessions that live on it. All members but `thread` belong to that thread once it runs.
+// One thread, its acceptor and the sessions that live on it. All members but `thread` belong to that thread once it
+// runs.
 struct Loop {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
@@ -49,7 +50,8 @@ Result<tcp::endpoint> resolve(const std::string& host, uint16_t port) {
   if (!failure) return tcp::endpoint(address, port);
   asio::io_context io;
   tcp::resolver resolver(io);
-  auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, failure);
+  auto found =
+      resolver.resolve(host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, failure);
   if (failure || found.empty()) {
     return Error(Code::kConfigInvalid, "the address '" + host + "' to listen on is unknown: " + failure.message());
   }
@@ -86,7 +88,8 @@ class Server::Impl {
         access_log_(std::move(access_log)),
         pool_(settings_.pool_threads, settings_.pool_queue_max),
         long_poll_pool_(settings_.long_poll_threads, settings_.long_poll_queue_max),
-        context_{settings_, handler, pool_, long_poll_pool_, metrics_, access_log_, stopping_, CancelToken(), CancelToken()} {}
+        context_{settings_,   handler,   pool_,         long_poll_pool_, metrics_,
+                 access_log_, stopping_, CancelToken(), CancelToken()} {}
 
   Status start() {
     if (settings_.certificate_file.empty() != settings_.private_key_file.empty()) {
@@ -208,7 +211,8 @@ void Server::Impl::take_connection(Loop& loop, tcp::socket socket) {
 
 awaitable<void> Server::Impl::run_session(Loop& loop, std::unique_ptr<Session> session) {
   struct Registration {
-    Registration(Loop& owner, Session* entry) : loop(owner), place(owner.sessions.insert(owner.sessions.end(), entry)) {}
+    Registration(Loop& owner, Session* entry)
+        : loop(owner), place(owner.sessions.insert(owner.sessions.end(), entry)) {}
     ~Registration() { loop.sessions.erase(place); }
     Loop& loop;
     std::list<Session*>::iterator place;
@@ -287,7 +291,9 @@ ServerCounters Server::Impl::counters() const {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Server::~Server() { stop(Duration(0)); }
+Server::~Server() {
+  stop(Duration(0));
+}
 
 Result<std::unique_ptr<Server>> Server::start(const ServerSettings& settings, Handler& handler, AccessLog access_log) {
   auto impl = std::make_unique<Impl>(settings, handler, std::move(access_log));
@@ -295,10 +301,16 @@ Result<std::unique_ptr<Server>> Server::start(const ServerSettings& settings, Ha
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
-uint16_t Server::local_port() const { return impl_->local_port(); }
+uint16_t Server::local_port() const {
+  return impl_->local_port();
+}
 
-ServerCounters Server::counters() const { return impl_->counters(); }
+ServerCounters Server::counters() const {
+  return impl_->counters();
+}
 
-void Server::stop(Duration drain) { impl_->stop(drain); }
+void Server::stop(Duration drain) {
+  impl_->stop(drain);
+}
 
 }  // namespace cairn::http

@@ -1,9 +1,9 @@
-// The server's sockets: listens, speaks HTTP/1.1 (plain or TLS >= 1.2), holds every connection to its deadlines and limits,
-// and calls a Handler. Knows nothing of Cairn's domain.
+// The server's sockets: listens, speaks HTTP/1.1 (plain or TLS >= 1.2), holds every connection to its deadlines and
+// limits, and calls a Handler. Knows nothing of Cairn's domain.
 //
-// start() returns once the port is open. stop() refuses new connections, lets running requests finish within the drain time,
-// cancels the rest, and returns when every thread is gone; the destructor calls stop(0). Calls on the pool must honour their
-// request's deadline, since stop() waits for them.
+// start() returns once the port is open. stop() refuses new connections, lets running requests finish within the drain
+// time, cancels the rest, and returns when every thread is gone; the destructor calls stop(0). Calls on the pool must
+// honour their request's deadline, since stop() waits for them.
 //
 // Threads: all members may be called from any thread. The handler and the hooks must outlive the server.
 #pragma once
@@ -24,13 +24,13 @@ namespace cairn::http {
 // How long a client may take. Every wait on a socket is under one of these.
 struct Timeouts {
   Duration handshake = seconds(10);
-  Duration idle = seconds(60);         // between requests, until the first byte
-  Duration header = seconds(10);       // from the first byte to the end of the head
-  Duration body_stall = seconds(30);   // between two reads of a body
-  Duration body_start = seconds(10);   // head start before the minimum rate counts
+  Duration idle = seconds(60);        // between requests, until the first byte
+  Duration header = seconds(10);      // from the first byte to the end of the head
+  Duration body_stall = seconds(30);  // between two reads of a body
+  Duration body_start = seconds(10);  // head start before the minimum rate counts
   uint64_t body_bytes_per_second_min = 64 * limits::kKiB;
-  Duration write = seconds(30);        // for each 256 KiB of an answer
-  Duration linger = seconds(2);        // for a refused client to read its answer
+  Duration write = seconds(30);  // for each 256 KiB of an answer
+  Duration linger = seconds(2);  // for a refused client to read its answer
 };
 
 struct ServerSettings {
@@ -84,7 +84,8 @@ struct ServerCounters {
 
 class Server {
  public:
-  static Result<std::unique_ptr<Server>> start(const ServerSettings& settings, Handler& handler, AccessLog access_log = {});
+  static Result<std::unique_ptr<Server>> start(const ServerSettings& settings, Handler& handler,
+                                               AccessLog access_log = {});
   ~Server();
 
   uint16_t local_port() const;

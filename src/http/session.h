@@ -1,6 +1,6 @@
-// One connection's life: handshake, then request after request until one side has had enough. Knows Stream only, so that it
-// runs on memory as on sockets. Every wait is under a deadline, every size under a limit, and memory is about one head buffer
-// and one body piece (or one small body).
+// One connection's life: handshake, then request after request until one side has had enough. Knows Stream only, so
+// that it runs on memory as on sockets. Every wait is under a deadline, every size under a limit, and memory is about
+// one head buffer and one body piece (or one small body).
 //
 // Threads: lives on one loop; calls of the handler's plans run on the pools, never two at once for one session.
 // Internal to http.
@@ -70,7 +70,8 @@ class Session {
 
   // What `work` returned on a thread of `runner`; nothing when it threw. `accepted` is false when the queue was full.
   template <class T>
-  boost::asio::awaitable<std::optional<T>> offload(JobRunner& runner, bool always, std::function<T()> work, bool& accepted);
+  boost::asio::awaitable<std::optional<T>> offload(JobRunner& runner, bool always, std::function<T()> work,
+                                                   bool& accepted);
 
   RoutePlan plan_request();
   Response internal_error();

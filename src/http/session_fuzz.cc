@@ -1,5 +1,6 @@
-// Bytes from anybody, fed to a session in pieces of a size that the first byte chooses. Whatever comes, the session ends, what
-// it writes is a sequence of HTTP answers, and a handler sees only heads that keep the promises of message.h.
+// Bytes from anybody, fed to a session in pieces of a size that the first byte chooses. Whatever comes, the session
+// ends, what it writes is a sequence of HTTP answers, and a handler sees only heads that keep the promises of
+// message.h.
 #include <cstdint>
 #include <deque>
 #include <string>

@@ -31,18 +31,22 @@ RoutePlan routes(const RequestHead& head) {
     return RoutePlan::upload("upload", open, 1000);
   }
   if (head.raw_path == "/refuse") {
-    auto open = [](const Request&) -> Result<std::unique_ptr<BodySink>> { return Error(Code::kObjectExists, "it is there"); };
+    auto open = [](const Request&) -> Result<std::unique_ptr<BodySink>> {
+      return Error(Code::kObjectExists, "it is there");
+    };
     return RoutePlan::upload("refuse", open, 1000);
   }
   if (head.raw_path == "/throw") {
-    return RoutePlan::buffered("throw", [](const Request&) -> Response { throw std::runtime_error("thrown for the test"); });
+    return RoutePlan::buffered("throw",
+                               [](const Request&) -> Response { throw std::runtime_error("thrown for the test"); });
   }
   return echo(head);
 }
 
 TEST(Session, AnswersPipelinedRequestsInOrderWhateverThePieces) {
   FunctionHandler handler(routes);
-  const std::string input = put("/a", 5) + "first" + get("/b") + put("/upload", 6) + "second" + put("/c", 0) + get("/d");
+  const std::string input =
+      put("/a", 5) + "first" + get("/b") + put("/upload", 6) + "second" + put("/c", 0) + get("/d");
   const std::string whole = without_dates(answer_in_memory(handler, {input}));
   size_t first = whole.find("first");
   size_t path = whole.find("path /b");

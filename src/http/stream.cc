@@ -31,8 +31,8 @@ constexpr size_t kLingerBytesMax = 64 * 1024 * 1024;
 
 using TlsSocket = asio::ssl::stream<tcp::socket>;
 
-// Cancels a socket's operations when the deadline passes. It covers every kind of wait, sendfile's too. Moving a deadline
-// into the future costs nothing: the timer looks again when it fires.
+// Cancels a socket's operations when the deadline passes. It covers every kind of wait, sendfile's too. Moving a
+// deadline into the future costs nothing: the timer looks again when it fires.
 class Watchdog {
  public:
   explicit Watchdog(tcp::socket& socket) : state_(std::make_shared<State>(socket)) {}
@@ -76,8 +76,12 @@ class Watchdog {
   std::shared_ptr<State> state_;
 };
 
-tcp::socket& tcp_of(tcp::socket& socket) { return socket; }
-tcp::socket& tcp_of(TlsSocket& stream) { return stream.next_layer(); }
+tcp::socket& tcp_of(tcp::socket& socket) {
+  return socket;
+}
+tcp::socket& tcp_of(TlsSocket& stream) {
+  return stream.next_layer();
+}
 
 // The only template here: Socket is tcp::socket or TlsSocket.
 template <class Socket>
@@ -257,10 +261,12 @@ Result<std::shared_ptr<TlsContext>> load_tls_context(const std::string& certific
   auto context = std::make_shared<TlsContext>();
   error_code failure;
   ::SSL_CTX_set_min_proto_version(context->ssl.native_handle(), TLS1_2_VERSION);
-  context->ssl.set_options(asio::ssl::context::default_workarounds | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION, failure);
+  context->ssl.set_options(asio::ssl::context::default_workarounds | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION,
+                           failure);
   context->ssl.use_certificate_chain_file(certificate_file, failure);
   if (failure) {
-    return Error(Code::kConfigInvalid, "the TLS certificate '" + certificate_file + "' cannot be used: " + failure.message(),
+    return Error(Code::kConfigInvalid,
+                 "the TLS certificate '" + certificate_file + "' cannot be used: " + failure.message(),
                  "name a PEM file that holds the server's certificate and then its chain");
   }
   context->ssl.use_private_key_file(key_file, asio::ssl::context::pem, failure);

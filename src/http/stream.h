@@ -33,8 +33,8 @@ class Stream {
   // These two set the deadline themselves: `patience` for each kPieceBytes.
   virtual boost::asio::awaitable<IoResult> write_all(const char* data, size_t size, Duration patience) = 0;
   virtual boost::asio::awaitable<IoResult> send_file(int fd, uint64_t offset, uint64_t length, Duration patience) = 0;
-  // Says that nothing more comes. With `linger`, then throws away what the peer still sends until it closes or the deadline
-  // passes: closing a socket with unread bytes would destroy the answer on its way.
+  // Says that nothing more comes. With `linger`, then throws away what the peer still sends until it closes or the
+  // deadline passes: closing a socket with unread bytes would destroy the answer on its way.
   virtual boost::asio::awaitable<void> shutdown(bool linger) = 0;
 
   // Holds for every operation until it is set again; also makes a stream usable again that had timed out.

@@ -1,4 +1,5 @@
-// For the tests of http: a handler made of functions, and a client of raw sockets that says exactly what goes over the wire.
+// For the tests of http: a handler made of functions, and a client of raw sockets that says exactly what goes over the
+// wire.
 #pragma once
 
 #include <arpa/inet.h>
@@ -61,8 +62,8 @@ inline ServerSettings patient_settings() {
 // A handler and its running server.
 class TestServer {
  public:
-  explicit TestServer(std::function<RoutePlan(const RequestHead&)> route, const ServerSettings& settings = patient_settings(),
-                      AccessLog log = {})
+  explicit TestServer(std::function<RoutePlan(const RequestHead&)> route,
+                      const ServerSettings& settings = patient_settings(), AccessLog log = {})
       : handler_(std::move(route)) {
     auto started = Server::start(settings, handler_, std::move(log));
     if (!started) ADD_FAILURE() << started.error().to_string();
@@ -167,8 +168,8 @@ inline std::string get(std::string_view target, std::string_view more = "") {
   return "GET " + std::string(target) + " HTTP/1.1\r\nHost: test\r\n" + std::string(more) + "\r\n";
 }
 inline std::string put(std::string_view target, size_t length, std::string_view more = "") {
-  return "PUT " + std::string(target) + " HTTP/1.1\r\nHost: test\r\nContent-Length: " + std::to_string(length) + "\r\n" +
-         std::string(more) + "\r\n";
+  return "PUT " + std::string(target) + " HTTP/1.1\r\nHost: test\r\nContent-Length: " + std::to_string(length) +
+         "\r\n" + std::string(more) + "\r\n";
 }
 
 // Waits until a counter has the value that another thread is about to give it.

@@ -1,4 +1,5 @@
-// Bodies that do not fit a handler's memory: uploads in pieces, files by sendfile, ranges; clients that go away meanwhile.
+// Bodies that do not fit a handler's memory: uploads in pieces, files by sendfile, ranges; clients that go away
+// meanwhile.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -12,7 +13,9 @@ namespace cairn::http {
 namespace {
 
 // Bytes that differ from place to place, so that a shifted or repeated piece shows.
-char byte_at(uint64_t offset) { return static_cast<char>((offset * 2654435761u) >> 13); }
+char byte_at(uint64_t offset) {
+  return static_cast<char>((offset * 2654435761u) >> 13);
+}
 
 std::string pattern(uint64_t offset, size_t size) {
   std::string bytes(size, '\0');
@@ -57,7 +60,9 @@ class RecordingSink final : public BodySink {
 
 auto upload_route(SinkRecord& record) {
   return [&record](const RequestHead&) {
-    auto open = [&record](const Request&) -> Result<std::unique_ptr<BodySink>> { return std::make_unique<RecordingSink>(record); };
+    auto open = [&record](const Request&) -> Result<std::unique_ptr<BodySink>> {
+      return std::make_unique<RecordingSink>(record);
+    };
     return RoutePlan::upload("upload", open, 64 << 20);
   };
 }
@@ -204,7 +209,8 @@ TEST(Files, AreSentWholeAndInRanges) {
   client.send(get("/f", "Range: bytes=99999999-\r\n"));
   answer = client.read_answer();
   EXPECT_EQ(answer.status, 416);
-  EXPECT_NE(answer.head.find("Content-Range: bytes */" + std::to_string(FileServer::kSize) + "\r\n"), std::string::npos);
+  EXPECT_NE(answer.head.find("Content-Range: bytes */" + std::to_string(FileServer::kSize) + "\r\n"),
+            std::string::npos);
 
   client.send("HEAD /f HTTP/1.1\r\nHost: h\r\n\r\n");
   answer = client.read_answer(true);

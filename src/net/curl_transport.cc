@@ -115,7 +115,8 @@ void apply_connection(CURL* easy, const CurlSettings& settings, const Url& url, 
     curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
   }
 
-  auto connect = std::chrono::duration_cast<milliseconds>(std::min(Duration(settings.connect_timeout), deadline.remaining()));
+  auto connect =
+      std::chrono::duration_cast<milliseconds>(std::min(Duration(settings.connect_timeout), deadline.remaining()));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(connect.count())));
 }
 
@@ -140,8 +141,8 @@ void apply_request(CURL* easy, const HttpRequest& request, curl_slist* lines, Ex
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
   if (request.range) {
-    std::string range = std::to_string(request.range->offset) + "-" +
-                        std::to_string(request.range->offset + request.range->length - 1);
+    std::string range =
+        std::to_string(request.range->offset) + "-" + std::to_string(request.range->offset + request.range->length - 1);
     curl_easy_setopt(easy, CURLOPT_RANGE, range.c_str());
   }
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -159,7 +160,8 @@ bool is_certificate_problem(CURLcode code) {
 }
 
 // What went wrong, when libcurl or the deadline ended the call. `sent`: at least a part of the request has left.
-Error failure(const HttpRequest& request, const Url& url, CURLcode code, const char* detail, bool sent, const Deadline& deadline) {
+Error failure(const HttpRequest& request, const Url& url, CURLcode code, const char* detail, bool sent,
+              const Deadline& deadline) {
   std::string where = request.method + " to " + url.authority();
   bool unknown = sent && request.mutation;
   const std::string maybe_done = unknown ? "; whether the server did it is not known" : "";
@@ -240,7 +242,8 @@ class CurlTransport::Impl {
       }
       if (deadline.expired()) break;
       auto wait = std::chrono::duration_cast<milliseconds>(std::min(Duration(kPollInterval), deadline.remaining()));
-      if (curl_multi_poll(slot.multi, nullptr, 0, std::max(1, static_cast<int>(wait.count())), nullptr) != CURLM_OK) break;
+      if (curl_multi_poll(slot.multi, nullptr, 0, std::max(1, static_cast<int>(wait.count())), nullptr) != CURLM_OK)
+        break;
     }
     // Closes the connection of a transfer that has not ended.
     curl_multi_remove_handle(slot.multi, slot.easy);

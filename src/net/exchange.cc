@@ -24,7 +24,9 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-bool is_success(int status) { return status >= 200 && status < 300; }
+bool is_success(int status) {
+  return status >= 200 && status < 300;
+}
 
 }  // namespace
 
@@ -37,7 +39,9 @@ bool is_token(std::string_view text) {
   return true;
 }
 
-bool is_field_value(std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos; }
+bool is_field_value(std::string_view text) {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
+}
 
 Status check_request(const HttpRequest& request) {
   if (!is_token(request.method)) return Error(Code::kUsage, "a request's method is not a word");
@@ -81,7 +85,8 @@ std::optional<size_t> Exchange::read_body(std::span<uint8_t> out) {
     return std::nullopt;
   }
   if (*read == 0 || *read > wanted) {
-    fail(Error(Code::kInternal, "the body of a request to " + where_ + " ended " + std::to_string(left) + " bytes early"));
+    fail(Error(Code::kInternal,
+               "the body of a request to " + where_ + " ended " + std::to_string(left) + " bytes early"));
     return std::nullopt;
   }
   body_offset_ += *read;
@@ -139,8 +144,8 @@ bool Exchange::take_body(std::span<const uint8_t> piece) {
   // A refusal is read even by those who want few bytes.
   if (!success) bytes_max = std::max(bytes_max, kErrorBodyBytesMin);
   if (piece.size() > bytes_max - std::min(bytes_max, response_.body_bytes)) {
-    return fail(Error(Code::kLimitExceeded, "the answer of " + where_ + " is larger than the " + std::to_string(bytes_max) +
-                                                " bytes allowed for it"));
+    return fail(Error(Code::kLimitExceeded, "the answer of " + where_ + " is larger than the " +
+                                                std::to_string(bytes_max) + " bytes allowed for it"));
   }
   response_.body_bytes += piece.size();
   if (success && request_.sink) {

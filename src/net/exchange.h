@@ -1,5 +1,5 @@
-// The state of one round trip, free of any HTTP library: hands out the request's body, takes status, header lines and body
-// of the answer, and holds both to the request's limits. The first error is kept and ends the call.
+// The state of one round trip, free of any HTTP library: hands out the request's body, takes status, header lines and
+// body of the answer, and holds both to the request's limits. The first error is kept and ends the call.
 //
 // Threads: one at a time. Internal to net.
 #pragma once

@@ -1,4 +1,5 @@
-// How a client checks the server it talks to. Verification cannot be switched off: a private authority is named instead.
+// How a client checks the server it talks to. Verification cannot be switched off: a private authority is named
+// instead.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// One HTTP round trip, the client's side. A Transport sends a request and returns whatever status the server answered: an
-// error status is not an Error here. It does not retry, does not follow redirects and knows no API.
+// One HTTP round trip, the client's side. A Transport sends a request and returns whatever status the server answered:
+// an error status is not an Error here. It does not retry, does not follow redirects and knows no API.
 //
 // Failures, each naming host:port:
 //   server_unavailable  not connected (nothing was sent), or broken off during a request that may simply be repeated
@@ -10,7 +10,8 @@
 // A request may reach the server twice (libcurl replaces a kept connection that turns out dead): what changes something
 // carries a request id.
 //
-// Threads: round_trip may be called from any number of threads. Everything a request points to stays alive until it returns.
+// Threads: round_trip may be called from any number of threads. Everything a request points to stays alive until it
+// returns.
 #pragma once
 
 #include <chrono>
@@ -64,9 +65,11 @@ struct HttpRequest {
   std::function<Status(std::span<const uint8_t>)> sink;
   uint64_t response_bytes_max = 64 * limits::kMiB;
   // Fewer than 1 KiB/s, in both directions together, for this long ends the call (some 6 s later, since the rate is an
-  // average). It also runs while waiting for the answer: raise it, or set 0 for none, where the server may think longer.
+  // average). It also runs while waiting for the answer: raise it, or set 0 for none, where the server may think
+  // longer.
   std::chrono::seconds stall_timeout{20};
-  // Wait for "100 Continue" before a body of more than 1 MiB is sent. Useful for S3, where a refusal then saves the bytes.
+  // Wait for "100 Continue" before a body of more than 1 MiB is sent. Useful for S3, where a refusal then saves the
+  // bytes.
   bool expect_continue = false;
 };
 
@@ -94,7 +97,8 @@ struct CurlSettings {
   std::string user_agent;  // empty: "cairn/VERSION"
 };
 
-// libcurl, HTTP/1.1, kept connections. Proxies come from the environment as for curl, but never for this machine itself.
+// libcurl, HTTP/1.1, kept connections. Proxies come from the environment as for curl, but never for this machine
+// itself.
 class CurlTransport final : public Transport {
  public:
   explicit CurlTransport(CurlSettings settings = {});

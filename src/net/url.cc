@@ -9,8 +9,8 @@ constexpr size_t kUrlBytesMax = 8 * 1024;
 constexpr char kHexDigits[] = "0123456789ABCDEF";
 
 bool is_unreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-         c == '~';
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
 }
 
 std::string escape_except(std::string_view text, char kept) {
@@ -77,7 +77,9 @@ bool Url::is_loopback() const {
   return host.rfind("127.", 0) == 0 && host.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-std::string Url::to_string() const { return scheme + "://" + authority() + path + (query.empty() ? "" : "?" + query); }
+std::string Url::to_string() const {
+  return scheme + "://" + authority() + path + (query.empty() ? "" : "?" + query);
+}
 
 Result<Url> parse_url(std::string_view text) {
   if (text.size() > kUrlBytesMax) return invalid(text, "it is longer than 8 KiB");
@@ -129,9 +131,13 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
-std::string escape(std::string_view text) { return escape_except(text, '\0'); }
+std::string escape(std::string_view text) {
+  return escape_except(text, '\0');
+}
 
-std::string escape_path(std::string_view text) { return escape_except(text, '/'); }
+std::string escape_path(std::string_view text) {
+  return escape_except(text, '/');
+}
 
 Result<std::string> unescape(std::string_view text) {
   std::string out;

@@ -40,9 +40,26 @@ TEST(Url, KnowsAddresses) {
 }
 
 TEST(Url, RefusesTheRest) {
-  for (const char* text : {"", "h", "//h/", "ftp://h/", "file:///etc/passwd", "http://", "http:///x", "http://:80/", "http://h:0/",
-                           "http://h:65536/", "http://h:8x/", "http://h:/", "http://user:secret@h/", "http://h/#f", "http://h/a b",
-                           "http://h/\r\nX: y", "http://[::1/", "http://[host]/", "http://[::1]x/", "http://h\xc3\xa9/",
+  for (const char* text : {"",
+                           "h",
+                           "//h/",
+                           "ftp://h/",
+                           "file:///etc/passwd",
+                           "http://",
+                           "http:///x",
+                           "http://:80/",
+                           "http://h:0/",
+                           "http://h:65536/",
+                           "http://h:8x/",
+                           "http://h:/",
+                           "http://user:secret@h/",
+                           "http://h/#f",
+                           "http://h/a b",
+                           "http://h/\r\nX: y",
+                           "http://[::1/",
+                           "http://[host]/",
+                           "http://[::1]x/",
+                           "http://h\xc3\xa9/",
                            "http://a b/"}) {
     EXPECT_FALSE(parse_url(text)) << text;
   }
