@@ -1,6 +1,5 @@
 #include "server/api_handlers.h"
 
-#include "base/log.h"
 #include "catalog/requests.h"
 #include "server/reply.h"
 
@@ -27,12 +26,6 @@ Status ApiHandlers::note(Call& call, const char* action, const char* kind, const
         return identity::audit(tx, call.who, at, action, kind, name, "", call.http.peer);
       },
       call.http.deadline);
-}
-
-void ApiHandlers::place_runs() {
-  auto placed = s_.scheduler.run_once();
-  if (!placed) log_warning("the queue could not be looked at: {}", placed.error().to_string());
-  s_.wakeup.notify();
 }
 
 Result<http::Response> ApiHandlers::handle(Call& call) {

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "api/types.h"
-#include "config/training_head.h"
 #include "http/message.h"
 #include "server/call.h"
 #include "server/services.h"
@@ -87,8 +86,6 @@ class ApiHandlers {
   // The asker's own volume of that name.
   Result<volume::VolumeInfo> own_volume(const Call& call) { return s_.volumes.find(call.who.user, call.name()); }
   Result<Time> now(const Deadline& deadline);
-  // After a run was queued, stopped or ended: the queue is looked at at once instead of at the next pass.
-  void place_runs();
 
   // Stores the answer and notes the change, in the transaction that makes it.
   Status record(catalog::Tx& tx, Call& call, const std::string& answer, const char* action, const char* kind,

@@ -26,23 +26,6 @@ api::Pin pin_of(PinId pin, const volume::SnapshotInfo& snapshot, Time expires_at
   return to;
 }
 
-api::MountGrant mount_grant(const run::GrantedMount& granted, Time now) {
-  api::MountGrant to;
-  to.volume = granted.mount.volume_name;
-  to.volume_id = granted.mount.volume;
-  to.directory = granted.mount.directory;
-  to.primary = granted.mount.primary;
-  to.read_only = granted.mount.read_only;
-  to.shared = granted.mount.shared;
-  to.size_bytes = seen(granted.size_bytes);
-  to.base = pin_of(granted.pin, granted.base, now);
-  if (granted.upload) {
-    to.upload = to_api(*granted.upload);
-    to.base.expires_at = to.upload->expires_at;
-  }
-  return to;
-}
-
 }  // namespace
 
 api::Snapshot to_api(const volume::SnapshotInfo& info) {
@@ -123,105 +106,6 @@ api::Published to_api(const volume::Publication& publication) {
     to.side = publication.side_label;
     to.side_reason = publication.side_reason;
   }
-  return to;
-}
-
-api::Run to_api(const run::RunView& view, Time now) {
-  const catalog::RunRow& run = view.run;
-  api::Run to;
-  to.id = run.id;
-  to.kind = run.kind == "train" ? api::RunKind::kTrain : api::RunKind::kCommand;
-  to.state = api::state_from_name(run.state).value_or(api::RunState::kLost);
-  to.user = run.user_name;
-  if (const auto* primary = view.primary()) to.volume = primary->volume_name;
-  for (const catalog::RunMountRow& mount : view.mounts) {
-    if (mount.workspace) continue;
-    api::MountRequest shown;
-    shown.volume = mount.volume_name;
-    shown.directory = mount.directory;
-    shown.snapshot = seen(mount.snapshot.value_or(0));
-    shown.read_only = mount.read_only;
-    shown.shared = mount.shared;
-    shown.primary = mount.primary;
-    to.mounts.push_back(std::move(shown));
-  }
-  to.command = run.command;
-  to.config_name = run.config_name;
-  to.node = view.node_name;
-  to.attempt = seen(run.attempt);
-  to.exit_code = run.exit_code;
-  to.reason = run.reason;
-  to.message = run.message;
-  if (run.saved_snapshot && run.saved_at) {
-    api::SavedState saved;
-    if (run.saved_step) saved.step = seen(*run.saved_step);
-    saved.snapshot = seen(*run.saved_snapshot);
-    saved.at = *run.saved_at;
-    saved.age_seconds = seen((now - *run.saved_at).count() / 1'000'000);
-    to.saved = saved;
-  }
-  to.pending = {seen(run.pending_files), seen(run.pending_bytes)};
-  to.safe_to_stop = run.safe_to_stop;
-  to.stop_requested = run.stop_requested;
-  to.created_at = run.created_at;
-  to.started_at = run.started_at;
-  to.ended_at = run.ended_at;
-  return to;
-}
-
-api::Checkpoint to_api(const run::CheckpointView& view) {
-  api::Checkpoint to;
-  to.step = seen(view.step);
-  to.path = view.path;
-  to.state = view.complete ? "COMPLETE" : "INCOMPLETE";
-  to.files = seen(view.files);
-  to.bytes = seen(view.bytes);
-  to.snapshot = seen(view.snapshot);
-  to.at = view.at;
-  return to;
-}
-
-api::Node to_api(const run::NodeView& view) {
-  api::Node to;
-  to.id = view.node.id;
-  to.name = view.node.name;
-  to.state = view.node.state;
-  to.draining = view.node.draining;
-  to.version = view.node.version;
-  to.cpus = seen(view.node.cpus);
-  to.memory_bytes = seen(view.node.memory_bytes);
-  to.disk_total_bytes = seen(view.node.disk_total_bytes);
-  to.disk_free_bytes = seen(view.node.disk_free_bytes);
-  for (const run::GpuWish& gpu : run::parse_gpus(view.node.gpus)) to.gpus.push_back({gpu.type, seen(gpu.count)});
-  to.runs = seen(view.runs);
-  to.registered_at = view.node.registered_at;
-  to.seen_at = view.node.seen_at;
-  return to;
-}
-
-api::AttemptStart to_api(const run::StartedAttempt& started) {
-  const catalog::RunRow& run = started.view.run;
-  api::AttemptStart to;
-  to.run = run.id;
-  to.attempt = started.attempt.id;
-  to.number = seen(started.attempt.number);
-  to.kind = run.kind == "train" ? api::RunKind::kTrain : api::RunKind::kCommand;
-  to.command = started.command;
-  to.config = run.config;
-  to.config_name = run.config_name;
-  to.output_directory = run::output_directory(run.id);
-  to.environment = run.environment;
-  to.gpu = run.gpu;
-  for (const run::GrantedMount& granted : started.mounts) {
-    api::MountGrant mount = mount_grant(granted, started.attempt.opened_at);
-    if (granted.mount.workspace) {
-      to.workspace = std::move(mount);
-    } else {
-      to.mounts.push_back(std::move(mount));
-    }
-  }
-  to.sync_final_only = run.sync_final_only;
-  to.grace_seconds = seen(run.grace_seconds);
   return to;
 }
 

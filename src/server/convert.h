@@ -2,9 +2,6 @@
 #pragma once
 
 #include "api/types.h"
-#include "run/attempts.h"
-#include "run/nodes.h"
-#include "run/runs.h"
 #include "volume/leases.h"
 #include "volume/publish.h"
 #include "volume/reads.h"
@@ -19,10 +16,5 @@ api::Pin to_api(const volume::Pinned& pinned);
 api::Entry to_api(const volume::EntryInfo& info);
 api::Upload to_api(const volume::OpenUpload& upload);
 api::Published to_api(const volume::Publication& publication);
-// `now` is for how long ago something was saved.
-api::Run to_api(const run::RunView& view, Time now);
-api::Checkpoint to_api(const run::CheckpointView& view);
-api::Node to_api(const run::NodeView& view);
-api::AttemptStart to_api(const run::StartedAttempt& started);
 
 }  // namespace cairn::server

@@ -72,13 +72,6 @@ run::RunSettings run_settings(const config::ServerSettings& settings) {
   return to;
 }
 
-TaskSettings task_settings(const config::ServerSettings& settings, const run::RunSettings& runs) {
-  TaskSettings to;
-  to.gc_interval = settings.gc_interval;
-  to.logs_kept = runs.logs_kept;
-  return to;
-}
-
 void log_access(const http::AccessRecord& record) {
   log_info("{} {} status={} in={} out={} ms={:.1f} peer={}", record.method, record.path, record.status, record.bytes_received,
            record.bytes_sent, static_cast<double>(record.duration.count()) / 1000.0, record.peer);
@@ -111,14 +104,11 @@ struct Instance::Impl {
         retention(storage),
         collector(storage),
         run_context{storage, volumes, leases, uploads, reads, run_settings(settings)},
-        runs(run_context),
-        attempts(run_context),
-        nodes(run_context),
-        scheduler(run_context),
-        services{clock,  random,    *db,   catalog_clock, *objects,  identity,    storage, volumes,  leases, uploads,   publisher,
-                 reads,  retention, collector, run_context, runs,  attempts,    nodes,   scheduler, urls,  wakeup},
+        work(run_context),
+        services{clock,   random,    *db,   catalog_clock, *objects,  identity, storage, volumes, leases,
+                 uploads, publisher, reads, retention,     collector, work,     urls},
         app(services),
-        tasks(services, task_settings(settings, run_context.settings)) {
+        tasks(services, TaskSettings{settings.gc_interval}) {
     volumes.add_usage_probe(&run::Runs::uses);
   }
 
@@ -137,11 +127,7 @@ struct Instance::Impl {
   volume::Retention retention;
   volume::GarbageCollector collector;
   run::RunContext run_context;
-  run::Runs runs;
-  run::Attempts attempts;
-  run::Nodes nodes;
-  run::Scheduler scheduler;
-  Wakeup wakeup;
+  WorkHandlers work;
   Services services;
   App app;
   Tasks tasks;

@@ -7,12 +7,8 @@
 #include "catalog/catalog_clock.h"
 #include "catalog/db.h"
 #include "identity/identity.h"
-#include "run/attempts.h"
-#include "run/nodes.h"
-#include "run/runs.h"
-#include "run/scheduler.h"
 #include "server/signed_urls.h"
-#include "server/wakeup.h"
+#include "server/work_handlers.h"
 #include "volume/gc.h"
 #include "volume/history.h"
 #include "volume/leases.h"
@@ -38,13 +34,8 @@ struct Services {
   volume::Reads& reads;
   volume::Retention& retention;
   volume::GarbageCollector& collector;
-  run::RunContext& run_context;
-  run::Runs& runs;
-  run::Attempts& attempts;
-  run::Nodes& nodes;
-  run::Scheduler& scheduler;
+  WorkHandlers& work;
   const SignedUrls& urls;
-  Wakeup& wakeup;
 };
 
 }  // namespace cairn::server

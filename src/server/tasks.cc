@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "catalog/requests.h"
-#include "catalog/run_logs.h"
 #include "catalog/tasks.h"
 
 namespace cairn::server {
@@ -32,14 +31,9 @@ void Tasks::define() {
   auto add = [this](std::string name, Duration every, bool slow, std::function<Status(const Deadline&)> work) {
     tasks_.push_back(Task{std::move(name), every, slow, std::move(work), Duration(0)});
   };
-  add("schedule", seconds(2), false, [this](const Deadline&) -> Status {
-    CAIRN_TRY(int64_t placed, s_.scheduler.run_once());
-    if (placed > 0) s_.wakeup.notify();
+  add("work", seconds(2), false, [this](const Deadline&) -> Status {
+    s_.work.tick();
     return ok();
-  });
-  add("silent", seconds(10), false, [this](const Deadline&) -> Status {
-    CAIRN_CHECK_OK(dropped(s_.nodes.expire()));
-    return dropped(s_.attempts.expire());
   });
   add("retention", minutes(1), false, [this](const Deadline&) -> Status {
     CAIRN_CHECK_OK(dropped(s_.retention.run_all()));
@@ -53,10 +47,7 @@ void Tasks::define() {
         return catalog::prune_requests(tx, now - catalog::kRequestsKept, kBatch);
       }));
     }
-    return dropped(s_.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
-      CAIRN_TRY(Time now, s_.catalog_clock.now(tx));
-      return catalog::remove_old_logs(tx, now - settings_.logs_kept, 100);
-    }));
+    return ok();
   });
   add("resume-publications", seconds(15), true,
       [this](const Deadline& deadline) { return dropped(s_.publisher.resume_abandoned(deadline)); });

@@ -20,8 +20,6 @@ namespace cairn::server {
 
 struct TaskSettings {
   Duration gc_interval = hours(1);
-  int64_t log_lines_kept = 200'000;
-  Duration logs_kept = hours(7 * 24);
 };
 
 class Tasks {

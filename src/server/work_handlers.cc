@@ -103,6 +103,7 @@ api::MountGrant to_wire(const run::GrantedMount& granted, Time pin_expires) {
   if (granted.upload) {
     api::Upload upload;
     upload.upload = granted.upload->id;
+    upload.volume = granted.upload->volume;
     upload.lease = granted.upload->lease.id;
     upload.secret = granted.upload->lease.secret;
     upload.fence = granted.upload->lease.fence;
@@ -272,7 +273,8 @@ Result<api::NodeList> WorkHandlers::list_nodes(const Principal& who) {
     api::Node node;
     node.id = view.node.id;
     node.name = view.node.name;
-    node.state = view.node.state == "READY" && view.node.draining ? "DRAINING" : view.node.state;
+    node.state = view.node.state;
+    node.draining = view.node.draining;
     node.version = view.node.version;
     node.cpus = unsigned_of(view.node.cpus);
     node.memory_bytes = unsigned_of(view.node.memory_bytes);
