@@ -92,7 +92,10 @@ Verb& Verb::hidden() {
 }
 
 void Verb::run(Action action) {
-  app_->callback([chosen = chosen_, action = std::move(action)] { *chosen = action; });
+  // The deepest verb is called first; a verb above it that can run by itself must not take its place.
+  app_->callback([chosen = chosen_, action = std::move(action)] {
+    if (!*chosen) *chosen = action;
+  });
 }
 
 int Args::parse_and_run(int argc, char** argv, Context& context) {

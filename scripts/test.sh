@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what is needed, builds and runs the tests. Safe to run twice.
+#   scripts/test.sh          one g++ build, all default tests, a short sanitizer leg; under 20 minutes on 2 cores
+#   scripts/test.sh --all    also clang, everything under ASan+UBSan and TSan, 200 kill points, fuzzing
+set -euo pipefail
+cd "$(dirname "$0")/.."
+all=0
+case "${1:-}" in
+  "") ;;
+  --all) all=1 ;;
+  *) echo "usage: scripts/test.sh [--all]" >&2; exit 2 ;;
+esac
+
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+failed_legs=0
+
+# leg NAME COMMAND...: runs it, remembers its outcome, goes on.
+leg() {
+  local name=$1 started=$SECONDS
+  shift
+  echo "== $name"
+  if "$@"; then
+    echo "== $name: ok, $((SECONDS - started)) s"
+  else
+    echo "== $name: FAILED, $((SECONDS - started)) s"
+    failed_legs=$((failed_legs + 1))
+  fi
+}
+
+# tests PRESET CTEST_ARGUMENTS...: runs tests beside a private PostgreSQL and counts them.
+tests() {
+  local preset=$1 log="$results/$1-$RANDOM.log" status=0
+  shift
+  scripts/with-postgres.sh ctest --test-dir "build/$preset" --output-on-failure -j2 "$@" 2>&1 | tee "$log" || status=1
+  return $status
+}
+
+scripts/deps.sh build test
+[ $all = 1 ] && scripts/deps.sh all
+
+leg "build (dev)" scripts/build.sh dev
+leg "tests (dev)" tests dev
+
+sanitizer_targets="base_test codec_test os_test object_test store_test catalog_test identity_test config_test api_test
+  http_test store_frame_fuzz store_pack_fuzz store_node_fuzz store_changeset_fuzz store_small_objects_fuzz config_config_fuzz codec_zstd_frame_fuzz codec_byte_reader_fuzz http_session_fuzz api_json_fuzz"
+if [ $all = 0 ]; then
+  leg "build (asan, decoders and stores)" scripts/build.sh asan $sanitizer_targets
+  leg "tests (asan)" tests asan -R "^($(echo $sanitizer_targets | tr ' ' '|'))\$"
+else
+  leg "build (clang)" scripts/build.sh clang
+  for sanitizer in asan tsan; do
+    leg "build ($sanitizer)" scripts/build.sh "$sanitizer"
+    leg "tests ($sanitizer)" tests "$sanitizer" --timeout 1800
+  done
+  leg "200 kill points" env CAIRN_BINARY="$PWD/build/dev/bin/cairn" /usr/bin/python3 tests/crash/crash_test.py --points 200
+  leg "build (fuzz)" scripts/build.sh fuzz
+  for fuzzer in build/fuzz/bin/*_fuzz; do
+    name=$(basename "$fuzzer" _fuzz)
+    mkdir -p "$results/$name"
+    leg "fuzz $name" "$fuzzer" -max_total_time=60 -rss_limit_mb=2048 -print_final_stats=0 "$results/$name" "tests/corpus/$name"
+  done
+fi
+
+count() { cat "$results"/*.log 2>/dev/null | grep -cE "$1" || true; }
+passed=$(count '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed ')
+failed=$(count '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*(Failed|Timeout|Exception|Not Run)')
+skipped=$(count '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*Skipped')
+cases_skipped=$(count '^\[  SKIPPED \] .*\([0-9]+ ms\)')
+[ "$cases_skipped" = 0 ] || echo "$cases_skipped test cases were skipped; each says why above"
+[ $failed_legs = 0 ] || echo "$failed_legs of the steps above failed"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed_legs = 0 ]
