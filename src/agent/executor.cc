@@ -182,17 +182,19 @@ Status Executor::Impl::run() {
   } else {
     reason = fmt::format("the command ended with exit code {}", ending.exit_code);
   }
-  if (was_running || ran) measure_loss();
-  if (!reason.empty()) note(reason);
-  complete_plain_logs();
-  step("exited");
-  return save([&](JournalState& state) {
-    // What was never started has nothing to sync.
-    state.phase = was_running ? Phase::kExited : Phase::kSynced;
+  // The end first: who comes after a kill here knows how the command ended.
+  CAIRN_CHECK_OK(save([&](JournalState& state) {
     state.outcome = outcome;
     state.reason = reason;
+    state.has_ended = true;
     if (ran) state.exit_code = ending.exit_code;
-  });
+  }));
+  step("exited");
+  if (was_running) measure_loss();
+  if (!reason.empty()) note(reason);
+  complete_plain_logs();
+  // What was never started has nothing to sync.
+  return save([&](JournalState& state) { state.phase = was_running ? Phase::kExited : Phase::kSynced; });
 }
 
 Status Executor::Impl::prepare_and_run(ProcessEnd& ending) {
@@ -244,16 +246,21 @@ Status Executor::Impl::recover() {
   // After a reboot files may have the right size and the wrong bytes: they are kept aside, not put over what is there.
   if (rebooted) CAIRN_CHECK_OK(heartbeat->tell_reboot(outside));
   CAIRN_CHECK_OK(mounts->bring_up(true, [&](const std::string& what) { heartbeat->set_message(what); }, Deadline::never()));
+  measure_loss();
   std::string reason = rebooted ? "the node was restarted while the run was running"
                                 : "its executor was killed while the run was running";
-  measure_loss();
-  note(reason + "; what it had written is saved");
+  if (state.has_ended) {
+    reason = state.reason;
+    if (!reason.empty()) note(reason);
+  } else {
+    note(reason + "; what it had written is saved");
+  }
   CAIRN_TRY([[maybe_unused]] OutputPlace outputs, make_outputs(*journal, *mounts, settings.outputs_dir));
   CAIRN_CHECK_OK(open_plain_logs());
   complete_plain_logs();
   return save([&](JournalState& next) {
     next.phase = Phase::kExited;
-    next.outcome = api::RunState::kFailed;
+    if (!next.has_ended) next.outcome = api::RunState::kFailed;
     next.reason = reason;
   });
 }
@@ -326,13 +333,14 @@ void Executor::Impl::measure_loss() {
   if (status) status = add_loss(journal->path("home"), kHome, {"venv", ".cache"}, loss);
   if (!status) log_warning("cannot measure what was written outside the volumes: {}", status.error().to_string());
   if (loss.files == 0) return;
-  std::string paths;
-  for (size_t i = 0; i < std::min(loss.paths.size(), kLossPathsShown); ++i) paths += " " + loss.paths[i];
-  note(fmt::format("written outside the volumes and not kept: {} bytes in {} files:{}{}", loss.bytes, loss.files, paths,
+  std::vector<std::string> largest = loss.paths();
+  std::string names;
+  for (size_t i = 0; i < std::min(largest.size(), kLossPathsShown); ++i) names += " " + largest[i];
+  note(fmt::format("written outside the volumes and not kept: {} bytes in {} files:{}{}", loss.bytes, loss.files, names,
                    loss.files > kLossPathsShown ? " …" : ""));
   Status saved = save([&](JournalState& state) {
     state.lost_bytes = loss.bytes;
-    state.lost_paths = loss.paths;
+    state.lost_paths = std::move(largest);
   });
   if (!saved) log_warning("{}", saved.error().to_string());
 }

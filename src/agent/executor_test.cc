@@ -261,6 +261,9 @@ TEST_F(ExecutorTest, TheSandboxShowsNothingElse) {
   assign(
       "fail() { echo \"FAIL $1\"; exit 1; }\n"
       "[ -e " + world_.path() + " ] && fail world\n"
+      "find /proc /sys -xdev -maxdepth 3 -path '/proc/[0-9]*' -prune -o -path /proc/self -prune -o -path /proc/thread-self -prune "
+      "-o -type f -writable -print 2>/dev/null | grep -v '^/proc/\\(keys\\|timer_list\\)$' | head -3 > /tmp/writable\n"
+      "[ -s /tmp/writable ] && cat /tmp/writable && fail writable-proc\n"
       "[ -e /etc/shadow ] && fail shadow\n"
       "[ -e /root ] && fail root\n"
       "[ -e /mnt/other ] && fail other\n"
@@ -268,7 +271,7 @@ TEST_F(ExecutorTest, TheSandboxShowsNothingElse) {
       "grep -q '^CapEff:.0000000000000000' /proc/self/status || fail caps\n"
       "(echo x > /mnt/base/w) 2>/dev/null && fail base-writable\n"
       "(echo x > /usr/bin/x) 2>/dev/null && fail usr-writable\n"
-      "(echo x > /proc/sys/kernel/core_pattern) 2>/dev/null && fail sysctl\n"
+      "v=$(cat /proc/sys/kernel/core_pattern); (echo \"$v\" > /proc/sys/kernel/core_pattern) 2>/dev/null && fail sysctl\n"
       "[ \"$(cat /mnt/base/w)\" = weights ] || fail base\n"
       "env | grep -qi secret && fail env\n"
       "[ \"$HOME\" = /home/cairn ] && echo h > $HOME/file || fail home\n"
@@ -336,7 +339,7 @@ TEST_F(ExecutorTest, AStagingThatFailsNamesItsErrorAndRunsNothing) {
   execute();
   EXPECT_EQ(finish()[0], "FAILED");
   EXPECT_EQ(finish()[1], "-");
-  EXPECT_EQ(finish()[3], "volume_sync_incomplete: staging 'data': 2 of 3 files arrived");
+  EXPECT_EQ(finish()[3], "volume_sync_incomplete: while staging 'data': 2 of 3 files arrived");
   EXPECT_EQ(read_number(head("data.count")), 0);
 }
 

@@ -109,6 +109,8 @@ bool read_field(JournalState& state, std::string_view key, std::string_view raw)
     state.sandbox_started = *number;
   } else if (key == "init_started") {
     state.init_started = *number;
+  } else if (key == "has_ended") {
+    state.has_ended = *number != 0;
   } else if (key == "exit_code") {
     state.exit_code = *number;
   } else if (key == "snapshot") {
@@ -145,6 +147,7 @@ std::string format_state(const JournalState& state) {
   std::string text = fmt::format("phase {}\nboot_id {}\nsandbox_pid {}\ninit_pid {}\nsandbox_started {}\ninit_started {}\n",
                                  static_cast<int>(state.phase), escape(state.boot_id), state.sandbox_pid, state.init_pid,
                                  state.sandbox_started, state.init_started);
+  text += fmt::format("has_ended {}\n", state.has_ended ? 1 : 0);
   if (state.exit_code) text += fmt::format("exit_code {}\n", *state.exit_code);
   if (state.saved_step) text += fmt::format("saved_step {}\n", *state.saved_step);
   text += fmt::format("outcome {}\nreason {}\nplain_copy {}\nsynced {}\nsnapshot {}\nkept_aside {}\nkeep {}\nlost_bytes {}\n",

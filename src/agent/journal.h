@@ -38,6 +38,7 @@ struct JournalState {
   int64_t init_pid = 0;         // process 1 of the sandbox
   int64_t sandbox_started = 0;  // start times of both in the kernel's ticks: numbers come back, these do not
   int64_t init_started = 0;
+  bool has_ended = false;       // how the command ended is known: the next three
   std::optional<int64_t> exit_code;
   api::RunState outcome = api::RunState::kFailed;
   std::string reason;

@@ -246,7 +246,7 @@ TEST(Usage, LossIsNamedLargestFirst) {
   ASSERT_TRUE(add_loss(folder / "absent", "/x", {}, loss));
   EXPECT_EQ(loss.bytes, 1001u);
   EXPECT_EQ(loss.files, 2u);
-  EXPECT_EQ(loss.paths, (std::vector<std::string>{"/workspace/deep/large", "/workspace/small"}));
+  EXPECT_EQ(loss.paths(), (std::vector<std::string>{"/workspace/deep/large", "/workspace/small"}));
 }
 
 TEST(CheckpointScan, OnlyCompleteStepsCount) {

@@ -78,6 +78,20 @@ void add_system(std::vector<std::string>& arguments, const SandboxSpec& spec) {
   }
 }
 
+// A process with user id 0 and no capability may still write what root owns below /proc (core_pattern among it), and
+// bubblewrap leaves that open when the agent is root: everything that is not about a process is bound read-only.
+void add_proc_covers(std::vector<std::string>& arguments) {
+  auto entries = os::posix_file_system().list("/proc");
+  if (!entries) return;
+  for (const os::DirectoryEntry& entry : *entries) {
+    std::string path = "/proc/" + entry.name;
+    struct stat stat;
+    if (entry.name.find_first_not_of("0123456789") == std::string::npos || ::lstat(path.c_str(), &stat) != 0) continue;
+    bool writable_file = S_ISREG(stat.st_mode) && (stat.st_mode & 0222) != 0;
+    if (S_ISDIR(stat.st_mode) || writable_file) add(arguments, {"--ro-bind-try", path, path});
+  }
+}
+
 void add_gpus(std::vector<std::string>& arguments, const SandboxSpec& spec) {
   if (spec.gpus.empty()) return;
   for (int64_t gpu : spec.gpus) {
@@ -137,6 +151,7 @@ std::vector<std::string> sandbox_arguments(const SandboxSpec& spec) {
   add(arguments, {"--bind", spec.root, "/"});
   add_system(arguments, spec);
   add(arguments, {"--proc", "/proc", "--dev", "/dev"});
+  add_proc_covers(arguments);
   add_gpus(arguments, spec);
   for (const SandboxBind& bind : spec.binds) {
     add(arguments, {bind.read_only ? "--ro-bind" : "--bind", bind.from, bind.to});

@@ -72,10 +72,10 @@ class FolderServer final : public ServerLink {
   }
   Result<api::AttemptHeartbeatAnswer> heartbeat(AttemptId, const api::HeartbeatAttempt& body, const Deadline&) override {
     auto have = static_cast<uint64_t>(read_number(dir_ + "/log_sequence"));
-    std::string last = slurp(dir_ + "/state");
+    std::string last = slurp(dir_ + "/last_state");
     std::string state(api::state_name(body.state));
     if (last != state) {
-      spit(dir_ + "/state", state);
+      spit(dir_ + "/last_state", state);
       std::ofstream(dir_ + "/states", std::ios::app) << state << "\n";
     }
     if (body.log_sequence <= have + 1) {

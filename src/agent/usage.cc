@@ -96,12 +96,7 @@ Status walk_upper(OverlayWalk& walk, const os::Directory& dir, const std::string
   return ok();
 }
 
-struct LossWalk {
-  Loss* loss;
-  std::multimap<uint64_t, std::string> largest;
-};
-
-Status walk_loss(LossWalk& walk, const os::Directory& dir, const std::string& shown_as, const std::string& relative,
+Status walk_loss(Loss& loss, const os::Directory& dir, const std::string& shown_as, const std::string& relative,
                  const std::vector<std::string>& except, int depth) {
   if (depth > kDepthMax) return ok();
   CAIRN_TRY(std::vector<os::TreeEntry> entries, dir.list());
@@ -110,15 +105,15 @@ Status walk_loss(LossWalk& walk, const os::Directory& dir, const std::string& sh
     if (entry.stat.type == os::FileType::kFile) {
       // Empty ones (bubblewrap's mount points among them) lose nothing.
       if (entry.stat.size == 0) continue;
-      walk.loss->bytes += entry.stat.size;
-      ++walk.loss->files;
-      walk.largest.emplace(entry.stat.size, shown_as + "/" + path);
-      if (walk.largest.size() > Loss::kPathsMax) walk.largest.erase(walk.largest.begin());
+      loss.bytes += entry.stat.size;
+      ++loss.files;
+      loss.largest.emplace(entry.stat.size, shown_as + "/" + path);
+      if (loss.largest.size() > Loss::kPathsMax) loss.largest.erase(loss.largest.begin());
     } else if (entry.stat.type == os::FileType::kDirectory) {
       if (std::find(except.begin(), except.end(), path) != except.end()) continue;
       auto child = dir.open_directory(entry.name);
       if (!child) continue;
-      Status status = walk_loss(walk, *child, shown_as, path, except, depth + 1);
+      Status status = walk_loss(loss, *child, shown_as, path, except, depth + 1);
       if (!status && !gone(status.error())) return status;
     }
   }
@@ -148,12 +143,13 @@ Result<VolumeUse> folder_use(const std::string& dir) {
 Status add_loss(const std::string& dir, const std::string& shown_as, const std::vector<std::string>& except, Loss& loss) {
   auto top = os::Directory::open(dir);
   if (!top) return top.error().code() == Code::kFileNotFound ? ok() : Status(std::move(top).error());
-  LossWalk walk{&loss, {}};
-  CAIRN_CHECK_OK(walk_loss(walk, *top, shown_as, "", except, 0));
-  for (auto entry = walk.largest.rbegin(); entry != walk.largest.rend(); ++entry) {
-    if (loss.paths.size() < Loss::kPathsMax) loss.paths.push_back(entry->second);
-  }
-  return ok();
+  return walk_loss(loss, *top, shown_as, "", except, 0);
+}
+
+std::vector<std::string> Loss::paths() const {
+  std::vector<std::string> names;
+  for (auto entry = largest.rbegin(); entry != largest.rend(); ++entry) names.push_back(entry->second);
+  return names;
 }
 
 }  // namespace cairn::agent

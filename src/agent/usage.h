@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ Result<VolumeUse> folder_use(const std::string& dir);
 struct Loss {
   uint64_t bytes = 0;
   uint64_t files = 0;
-  std::vector<std::string> paths;  // as the run saw them, the largest first, at most kPathsMax
+  std::multimap<uint64_t, std::string> largest;  // by size, as the run saw them, at most kPathsMax
   static constexpr size_t kPathsMax = 100;
+
+  // The largest first.
+  std::vector<std::string> paths() const;
 };
 // Regular files that hold something below `dir`, which the run saw as `shown_as`; folders named in `except` (relative) are not entered.
 Status add_loss(const std::string& dir, const std::string& shown_as, const std::vector<std::string>& except, Loss& loss);

@@ -1,6 +1,7 @@
 #include "run/engines.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
@@ -105,7 +106,8 @@ Result<GpuWish> parse_gpu(std::string_view text) {
     wish.type = std::string(text.substr(0, colon));
     count = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
   }
-  bool type_ok = std::all_of(wish.type.begin(), wish.type.end(), [](char c) {
+  bool letter_first = wish.type.empty() || std::isalpha(static_cast<unsigned char>(wish.type[0])) != 0;
+  bool type_ok = letter_first && std::all_of(wish.type.begin(), wish.type.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
   if (!type_ok || wish.type.size() > 64 || !is_digits(count) || count.size() > 4 || std::stoll(std::string(count)) > kGpusMax) {
