@@ -57,8 +57,11 @@ void PackTableBuilder::clear() {
 }
 
 bool PackTable::read(codec::ByteReader& reader, uint64_t max) {
-  uint64_t count = reader.varint(std::min<uint64_t>(max, reader.remaining() / PackId::kSize));
-  if (!reader.ok()) return false;
+  uint64_t count = reader.varint(max);
+  if (!reader.ok() || count > reader.remaining() / PackId::kSize) {
+    reader.fail();
+    return false;
+  }
   packs_.reserve(count);
   for (uint64_t i = 0; i < count; ++i) packs_.push_back(PackId::from_bytes(reader.bytes(PackId::kSize).data()));
   std::unordered_set<PackId> seen(packs_.begin(), packs_.end());

@@ -173,8 +173,8 @@ TEST_P(TreeHistories, EndWithTheTreeOfTheirContent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TreeHistories,
-                         testing::Values(Shape{3, false, 300, 10}, Shape{12, false, 60, 12}, Shape{40, false, 4, 15},
-                                         Shape{30, true, 4, 15}),
+                         testing::Values(Shape{3, false, 200, 10}, Shape{12, false, 40, 12}, Shape{40, false, 3, 15},
+                                         Shape{30, true, 3, 12}),
                          [](const auto& shape) { return "shape" + std::to_string(shape.index); });
 
 Reference many_files(uint64_t count, uint64_t seed) {
