@@ -102,7 +102,7 @@ TEST(Process, DescriptorsMaySwapPlaces) {
 }
 
 TEST(Process, WaitHonoursDeadlineAndCancel) {
-  auto process = Process::spawn(shell("sleep 60"));
+  auto process = Process::spawn(shell("exec sleep 60"));
   ASSERT_TRUE(process);
   EXPECT_EQ(process->wait(Deadline::after(milliseconds(10))).error().code(), Code::kDeadlineExceeded);
   CancelToken token;
@@ -131,7 +131,7 @@ TEST(Process, TerminateEndsWhatIgnoresSigterm) {
 TEST(Process, ADroppedProcessIsKilledAndReaped) {
   pid_t pid;
   {
-    auto process = Process::spawn(shell("sleep 60"));
+    auto process = Process::spawn(shell("exec sleep 60"));
     ASSERT_TRUE(process);
     pid = process->pid();
   }
@@ -141,7 +141,7 @@ TEST(Process, ADroppedProcessIsKilledAndReaped) {
 TEST(Process, DiesWithTheThreadThatStartedIt) {
   Process process;
   std::thread([&] {
-    SpawnOptions options = shell("sleep 60");
+    SpawnOptions options = shell("exec sleep 60");
     options.death_signal = SIGKILL;
     auto started = Process::spawn(options);
     ASSERT_TRUE(started);
@@ -177,7 +177,7 @@ TEST(LockFile, IsKeptByAChildThatInheritsIt) {
   testing::TemporaryFolder folder;
   auto held = LockFile::try_lock(folder / "lock", "parent");
   ASSERT_TRUE(held);
-  SpawnOptions options = shell("sleep 60");
+  SpawnOptions options = shell("exec sleep 60");
   options.extra_fds = {{held->fd(), 5}};
   auto child = Process::spawn(options);
   ASSERT_TRUE(child);
