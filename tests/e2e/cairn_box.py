@@ -19,7 +19,7 @@ import tempfile
 import time
 import unittest
 
-from local_files import noise, tree, write  # noqa: F401  (handed on to the tests)
+from local_files import noise, read, tree, write  # noqa: F401  (handed on to the tests)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.environ.get("CAIRN_BINARY") or os.path.join(ROOT, "build/dev/bin/cairn")
@@ -175,7 +175,7 @@ class Box:
         if not error or error["code"] not in codes:
             raise AssertionError(f"error {codes} was expected from {args}: {error}")
         if not error.get("message") or not error.get("hint"):
-            raise AssertionError(f"message or hint is missing from {args}: {error}")
+            raise AssertionError(f"message or hint is missing from {args[:4]}: {error}")
         return error
 
     def spawn(self, *args, cwd=None, env=None):

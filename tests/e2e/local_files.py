@@ -40,3 +40,8 @@ def tree(folder, times=True):
 
     walk(root, b"")
     return found
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()

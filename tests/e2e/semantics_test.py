@@ -6,7 +6,7 @@ import re
 import signal
 import socket
 
-from cairn_box import ROOT, BoxTest, main, noise, tree, wait_until, write
+from cairn_box import ROOT, BoxTest, main, noise, read, tree, wait_until, write
 
 
 class Semantics(BoxTest):
@@ -71,7 +71,7 @@ class Semantics(BoxTest):
         again = self.box.json("volumes", "put", "same", source + "/")
         self.assertEqual((again["bytes_sent"], again["snapshot"]), (0, first["snapshot"]))
         for path in os.listdir(source):  # other times and inodes: read again, still nothing sent
-            write(f"{source}/{path}.new", open(f"{source}/{path}", "rb").read())
+            write(f"{source}/{path}.new", read(f"{source}/{path}"))
             info = os.stat(f"{source}/{path}")
             os.utime(f"{source}/{path}.new", ns=(info.st_atime_ns, info.st_mtime_ns))
             os.rename(f"{source}/{path}.new", f"{source}/{path}")
@@ -156,8 +156,7 @@ class Semantics(BoxTest):
         self.assertEqual(self.cat("past", "past/f"), b"second")
         self.assertEqual(self.cat(f"past@{first}", "past/f"), b"first")
         self.box.cairn("volumes", "get", f"past@{first}", "past/f", self.box.local("past-back/f"))
-        with open(self.box.local("past-back/f")) as file:
-            self.assertEqual(file.read(), "first")
+        self.assertEqual(read(self.box.local("past-back/f")), b"first")
         self.box.fails("snapshot_not_found", 5, "volumes", "cat", "past@99", "past/f")
 
     def test_example_09_one_writer(self):
