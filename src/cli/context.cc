@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include <fmt/core.h>
+
 #include "api/types.h"
 #include "base/limits.h"
 #include "os/file_system.h"
@@ -23,6 +25,7 @@ std::optional<std::string> given(const std::string& flag) {
 }
 
 constexpr size_t kConfigBytesMax = 1 << 20;
+constexpr auto kConnectTime = seconds(10);
 
 }  // namespace
 
@@ -78,7 +81,15 @@ Result<client::ApiClient*> Context::connect() {
   options.url = url;
   options.token = settings.token;
   options.team = settings.team;
-  client_ = std::make_unique<client::ApiClient>(*transports_.back(), system_clock(), system_random(), std::move(options));
+  auto client = std::make_unique<client::ApiClient>(*transports_.back(), system_clock(), system_random(), std::move(options));
+  // A server that is not there is said soon; one that goes away later is waited for.
+  CAIRN_TRY(api::ServerVersion server, client->version(Deadline::after(kConnectTime, system_clock(), cancel_)));
+  if (server.api != api::kApiVersion) {
+    return Error(Code::kServerUnavailable, fmt::format("{} speaks version {} of the API, this program version {}", url, server.api,
+                                                       api::kApiVersion),
+                 "use the same version of cairn here and there (the server's is " + server.version + ")");
+  }
+  client_ = std::move(client);
   return client_.get();
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -28,6 +29,29 @@ Status write_all(int fd, std::string_view bytes) {
 // Characters, not bytes, so that names in UTF-8 line up.
 size_t display_width(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// The next step where an error says none of its own. Never empty.
+std::string_view usual_hint(Code code) {
+  constexpr std::pair<Code, std::string_view> kHints[] = {
+      {Code::kPathInvalid, "a path on a volume has no '.' or '..', names of 1 to 255 bytes, and at most 4,096 bytes in all"},
+      {Code::kPathNotFound, "see what is there: cairn volumes ls NAME"},
+      {Code::kFileNotFound, "check the path; it is relative to the current folder"},
+      {Code::kFileUnreadable, "check the file's owner and mode"},
+      {Code::kConfigInvalid, "correct the file and type the command again"},
+      {Code::kNoSpaceLeft, "free some space and type the command again: what was done is kept"},
+      {Code::kOutcomeUnknown, "type the command again: it is safe to repeat"},
+  };
+  for (const auto& [known, hint] : kHints) {
+    if (known == code) return hint;
+  }
+  switch (retry_class(code)) {
+    case RetryClass::kBackoff: return "type the command again in a moment; what was done is kept";
+    case RetryClass::kAfterHolder: return "try again when it has ended";
+    case RetryClass::kReadBack: return "type the command again: it is safe to repeat";
+    case RetryClass::kNever: break;
+  }
+  return "the server's log says more: logs/server.log in its data folder";
 }
 
 }  // namespace
@@ -66,7 +90,8 @@ void Output::table(const std::vector<std::string>& header, const std::vector<std
   static_cast<void>(write_bytes(text));
 }
 
-int Output::fail(const Error& error) {
+int Output::fail(const Error& given) {
+  Error error = given.hint().empty() ? Error(given).with_hint(std::string(usual_hint(given.code()))) : given;
   if (json_) {
     document(api::error_to_json(error));
   } else {
