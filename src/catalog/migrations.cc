@@ -48,7 +48,7 @@ Result<bool> apply_next(Tx& tx, const std::vector<Migration>& list, Clock& clock
   for (std::span<const char* const> group : next.statements) {
     for (const char* statement : group) {
       Result<Outcome> done = tx.exec(schema_sql(tx.engine(), statement));
-      if (!done) return std::move(done).error().while_doing(fmt::format("while applying schema {} ({})", next.number, next.name));
+      if (!done) return std::move(done).error().while_doing(fmt::format("applying schema {} ({})", next.number, next.name));
     }
   }
   CAIRN_TRY(Outcome noted, tx.exec("insert into schema_migrations (number, name, applied_us) values (?1, ?2, ?3)",

@@ -137,7 +137,7 @@ Result<ResultPtr> PostgresConnection::wait(std::string_view sql, const Deadline&
   if (cancelled && field(last.get(), PG_DIAG_SQLSTATE) == "57014") {
     failure_ = Failure::kOther;
     Status why = deadline.check();
-    if (!why) return std::move(why).error().while_doing(fmt::format("while using the catalog [{}]", sql));
+    if (!why) return std::move(why).error().while_doing(fmt::format("using the catalog [{}]", sql));
   }
   return last;
 }

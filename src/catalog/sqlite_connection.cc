@@ -128,7 +128,7 @@ Error SqliteConnection::fail(int rc, std::string_view sql) {
   if (primary == SQLITE_INTERRUPT) {
     failure_ = Failure::kOther;
     Status why = deadline_ != nullptr ? deadline_->check() : ok();
-    if (!why) return std::move(why).error().while_doing("while using the catalog");
+    if (!why) return std::move(why).error().while_doing("using the catalog");
     return Error(Code::kCancelled, "the catalog statement was interrupted");
   }
   if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) {
