@@ -164,7 +164,10 @@ class Get {
       }));
       CAIRN_CHECK_OK(fetcher.drain());
       CAIRN_CHECK_OK(each_entry(listing_fd, [&](const SpoolEntry& entry, EntrySource&) {
-        return restorer.finish_entry(entry, entry.local);
+        return restorer.finish_link(entry, entry.local);
+      }));
+      CAIRN_CHECK_OK(each_entry(listing_fd, [&](const SpoolEntry& entry, EntrySource&) {
+        return restorer.finish_folder(entry, entry.local);
       }));
       CAIRN_CHECK_OK(restorer.finish());
       summary_.files_written = restorer.counts().files_written;

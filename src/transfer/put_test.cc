@@ -267,8 +267,8 @@ TEST(Put, EqualFilesAreSentOnce) {
 TEST(Put, ResumesAfterFailureAtAnyPoint) {
   World reference;
   SeededRandom random(21);
-  testing::make_random_tree(reference.src, random, 60, true);
-  testing::write_local(reference.src + "/big", testing::random_bytes(random, 70 << 20));
+  testing::make_random_tree(reference.src, random, 60, false);
+  testing::write_local(reference.src + "/big", testing::random_bytes(random, 38 << 20));
   ASSERT_TRUE(reference.put_all());
   uint64_t whole = reference.remote.bytes_put();
   uint64_t operations = reference.remote.operations();

@@ -326,21 +326,23 @@ Result<bool> Restorer::reuse(const SpoolEntry& entry, const std::string& relativ
   return false;
 }
 
-Status Restorer::finish_entry(const SpoolEntry& entry, const std::string& relative) {
-  if (entry.entry.kind == store::EntryKind::kFile) return ok();
-  if (entry.entry.kind == store::EntryKind::kDirectory) {
-    uint32_t mode = entry.entry.mode & kModeKept;
-    if (relative.empty()) {
-      if (::fchmod(root_.fd(), mode | 0700) != 0) return Error::from_errno(errno, root_.shown_as());
-      return set_mtime(root_.fd(), entry.entry.mtime_ns, root_.shown_as());
-    }
-    CAIRN_TRY(const os::Directory* parent, folders_.parent_of(relative));
-    std::string name(store::base_name(relative));
-    // One that its owner may not enter is closed only after all that is in it.
-    if ((mode & 0700) != 0700) closed_folders_.emplace_back(relative, mode);
-    else CAIRN_CHECK_OK(parent->set_mode(name, mode));
-    return parent->set_mtime(name, entry.entry.mtime_ns);
+Status Restorer::finish_folder(const SpoolEntry& entry, const std::string& relative) {
+  if (entry.entry.kind != store::EntryKind::kDirectory) return ok();
+  uint32_t mode = entry.entry.mode & kModeKept;
+  if (relative.empty()) {
+    if (::fchmod(root_.fd(), mode | 0700) != 0) return Error::from_errno(errno, root_.shown_as());
+    return set_mtime(root_.fd(), entry.entry.mtime_ns, root_.shown_as());
   }
+  CAIRN_TRY(const os::Directory* parent, folders_.parent_of(relative));
+  std::string name(store::base_name(relative));
+  // One that its owner may not enter is closed only after all that is in it.
+  if ((mode & 0700) != 0700) closed_folders_.emplace_back(relative, mode);
+  else CAIRN_CHECK_OK(parent->set_mode(name, mode));
+  return parent->set_mtime(name, entry.entry.mtime_ns);
+}
+
+Status Restorer::finish_link(const SpoolEntry& entry, const std::string& relative) {
+  if (entry.entry.kind != store::EntryKind::kSymlink) return ok();
   CAIRN_TRY(const os::Directory* parent, folders_.parent_of(relative));
   std::string name(store::base_name(relative));
   progress_.files_done.fetch_add(1);

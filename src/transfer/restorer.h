@@ -1,6 +1,6 @@
 // Writes entries of a listing below a folder. Files get their bytes from the store (or from an equal file that is there), appear
-// whole, with mode (without setuid and setgid) and time; symlinks and folders' times come in a second pass, so that nothing is
-// ever written through a link and no later write changes a folder's time.
+// whole, with mode (without setuid and setgid) and time; symlinks and then folders' times come in passes of their own, so that
+// nothing is ever written through a link and no later write changes a folder's time.
 //
 // Every path goes through os::Directory: nothing outside the root is touched, whatever the listing or the folder says.
 // One thread; the fetching threads write.
@@ -39,9 +39,10 @@ class Restorer {
   // The entry, as `relative` below the root ("" for the root itself: nothing is done for it here). Its chunks are read from
   // `chunks`.
   Status add(const SpoolEntry& entry, const std::string& relative, EntrySource& chunks);
-  // After Fetcher::drain: links and folders of the same sequence of entries.
-  Status finish_entry(const SpoolEntry& entry, const std::string& relative);
-  // After all finish_entry calls: folders that may not be written into.
+  // After Fetcher::drain, for the same sequence of entries: links, and when all of them stand, modes and times of folders.
+  Status finish_link(const SpoolEntry& entry, const std::string& relative);
+  Status finish_folder(const SpoolEntry& entry, const std::string& relative);
+  // At the end: folders that their owner may not enter.
   Status finish();
   const RestoreCounts& counts() const { return counts_; }
 

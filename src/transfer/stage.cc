@@ -40,7 +40,7 @@ FileIdentity identity_of(const os::EntryStat& stat) {
 }
 
 Error incomplete(const std::string& what) {
-  return Error(Code::kVolumeSyncIncomplete, "the staged volume is not complete: " + what, "start the run again; cairn volumes check NAME looks for damage");
+  return Error(Code::kVolumeSyncIncomplete, "the staged volume is not complete: " + what, "start the run again");
 }
 
 template <class Function>
@@ -204,8 +204,10 @@ class Staging {
       }
       return added;
     }
+    SpoolReader links(listing_.get());
+    CAIRN_CHECK_OK(each_entry(links, deadline_, [&](SpoolEntry& entry) { return restorer.finish_link(entry, entry.local); }));
     SpoolReader again(listing_.get());
-    CAIRN_CHECK_OK(each_entry(again, deadline_, [&](SpoolEntry& entry) { return restorer.finish_entry(entry, entry.local); }));
+    CAIRN_CHECK_OK(each_entry(again, deadline_, [&](SpoolEntry& entry) { return restorer.finish_folder(entry, entry.local); }));
     return restorer.finish();
   }
 
