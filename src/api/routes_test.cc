@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "base/ids.h"
@@ -25,6 +27,28 @@ TEST(Routes, EveryRouteIsFoundByItsOwnPath) {
     ASSERT_EQ(match->parameters.size(), parameters);
     if (parameters > 0) {
       EXPECT_EQ(match->parameters[0], "a/b %");
+    }
+  }
+}
+
+// "GET /v1/pins/{pin}" and "GET /v1/pins/{id}" are the same address.
+std::string without_names(std::string text) {
+  for (size_t at = 0; (at = text.find('{', at)) != std::string::npos; ++at) {
+    size_t end = text.find('}', at);
+    if (end != std::string::npos) text.erase(at + 1, end - at - 1);
+  }
+  return text;
+}
+
+TEST(Routes, EveryRouteIsDocumented) {
+  std::ifstream file(std::string(CAIRN_SOURCE_DIR) + "/docs/API.md");
+  std::string page = without_names({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+  for (const RouteSpec& spec : routes()) {
+    std::string address = without_names(std::string(spec.method) + " " + std::string(spec.pattern));
+    bool found = page.find("`" + address + "`") != std::string::npos || page.find("`" + address + "?") != std::string::npos;
+    EXPECT_TRUE(found) << address << " is not in docs/API.md";
+    if (found && spec.mutation) {
+      EXPECT_NE(page.find("● `" + address), std::string::npos) << address << " changes something: mark it";
     }
   }
 }
