@@ -48,6 +48,26 @@ Args::Args(const std::string& description, const std::string& version) : impl_(s
   impl_->app.require_subcommand(0, 1);
 }
 
+namespace {
+
+// The verb that was typed, with the verbs above it: "cairn volumes put".
+std::pair<CLI::App*, std::string> deepest(CLI::App& app) {
+  CLI::App* verb = &app;
+  std::string above;
+  while (!verb->get_subcommands().empty()) {
+    above += (above.empty() ? "" : " ") + verb->get_name();
+    verb = verb->get_subcommands().front();
+  }
+  return {verb, above};
+}
+
+std::string help_text(CLI::App& app) {
+  auto [verb, above] = deepest(app);
+  return verb->help(above);
+}
+
+}  // namespace
+
 Args::~Args() = default;
 
 Verb Args::root() { return Verb(&impl_->app, &impl_->chosen, &impl_->rest); }
@@ -61,7 +81,8 @@ Verb Verb::add(const std::string& name, const std::string& help) {
 }
 
 Verb& Verb::text(const std::string& name, std::string& value, const std::string& help, bool required) {
-  app_->add_option(name, value, help)->required(required);
+  CLI::Option* option = app_->add_option(name, value, help)->required(required);
+  if (name.front() != '-') option->type_name("");
   return *this;
 }
 
@@ -77,7 +98,11 @@ Verb& Verb::flag(const std::string& name, bool& value, const std::string& help) 
 
 Verb& Verb::list(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required) {
   CLI::Option* option = app_->add_option(name, values, help)->required(required);
-  if (name.front() == '-') option->allow_extra_args(false);
+  if (name.front() == '-') {
+    option->allow_extra_args(false);
+  } else {
+    option->type_name("");
+  }
   return *this;
 }
 
@@ -111,22 +136,18 @@ int Args::parse_and_run(int argc, char** argv, Context& context) {
   try {
     impl_->app.parse(own, argv);
   } catch (const CLI::CallForHelp&) {
-    std::cout << typed_verb(impl_->app).first->help();
+    std::cout << help_text(impl_->app);
     return 0;
   } catch (const CLI::CallForVersion& version) {
     std::cout << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError& error) {
-    context.output().set_json(asks_for_json(own, argv));
-    return context.output().fail(Error(Code::kUsage, error.what(), "type '" + typed_verb(impl_->app).second + " --help'"));
+    auto [verb, above] = deepest(impl_->app);
+    std::string verbs = above + (above.empty() ? "" : " ") + verb->get_name();
+    return context.output().fail(Error(Code::kUsage, error.what(), "type '" + verbs + " --help'"));
   }
   if (!impl_->chosen) {
-    auto [app, verb] = typed_verb(impl_->app);
-    if (asks_for_json(own, argv)) {
-      context.output().set_json(true);
-      return context.output().fail(Error(Code::kUsage, "'" + verb + "' needs a verb", "type '" + verb + " --help'"));
-    }
-    std::cerr << app->help();
+    std::cerr << help_text(impl_->app);
     return exit_code(Code::kUsage);
   }
   if (Status prepared = context.prepare(); !prepared) return context.output().fail(prepared.error());

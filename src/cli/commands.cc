@@ -18,6 +18,7 @@ void add_commands(Verb root) {
   add_volumes_cat(volumes);
   add_volumes_rm(volumes);
   add_volumes_snapshots(volumes);
+  add_volumes_break_lease(volumes);
   add_volumes_expand(volumes);
   add_volumes_delete(volumes);
   add_volumes_undelete(volumes);
@@ -28,6 +29,7 @@ void add_commands(Verb root) {
   add_run(root);
   add_train(root);
   add_nodes(root);
+  add_tokens(root);
   add_server(root);
   add_agent(root);
   add_version(root);

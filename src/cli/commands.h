@@ -16,6 +16,7 @@ void add_login(Verb root);
 void add_config(Verb root);
 void add_version(Verb root);
 void add_nodes(Verb root);
+void add_tokens(Verb root);
 void add_train(Verb root);
 void add_run(Verb root);
 
@@ -26,6 +27,7 @@ void add_volumes_expand(Verb volumes);
 void add_volumes_delete(Verb volumes);
 void add_volumes_undelete(Verb volumes);
 void add_volumes_snapshots(Verb volumes);
+void add_volumes_break_lease(Verb volumes);
 void add_volumes_rm(Verb volumes);
 void add_volumes_du(Verb volumes);
 void add_volumes_cat(Verb volumes);

@@ -158,9 +158,9 @@ TEST(Server, Listen) {
 }
 
 TEST(Agent, Settings) {
-  auto settings = parse_agent_settings("server_url = \"https://c\"\ntoken_file = \"/t\"\ndata_dir = \"/d\"\ngrace = \"5s\"", "a.toml");
+  auto settings = parse_agent_settings("server_url = \"https://c\"\ntoken_file = \"/t\"\ndata_dir = \"/d\"\ndisk_reserve = \"2Gi\"", "a.toml");
   ASSERT_TRUE(settings) << settings.error().to_string();
-  EXPECT_EQ(settings->grace, Duration(seconds(5)));
+  EXPECT_EQ(settings->disk_reserve_bytes, 2 * limits::kGiB);
   EXPECT_NE(complaint(parse_agent_settings("server_url = \"https://c\"\ndata_dir = \"/d\"", "a.toml")).find("one of them"), std::string::npos);
 }
 

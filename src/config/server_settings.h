@@ -51,7 +51,6 @@ struct AgentSettings {
   std::string ca_file;
   uint64_t disk_reserve_bytes = 1 * limits::kGiB;  // kept free on the node, so that syncing always works
   uint64_t cache_bytes_max = 0;                    // of staged volumes; 0: what the disk has
-  Duration grace = seconds(60);                    // between SIGTERM and SIGKILL
 };
 
 Result<AgentSettings> parse_agent_settings(std::string_view text, const std::string& file);
