@@ -29,6 +29,7 @@ struct Executing {
   std::optional<os::Process> process;  // nothing: adopted, started by an agent before this one
   Time next_try{0};
   Duration pause{0};
+  bool forgotten = false;  // the server needs to hear no more of it
 };
 
 }  // namespace
@@ -136,7 +137,9 @@ void Agent::Impl::poll_loop(NodeId node, const CancelToken& cancel) {
     api::PollNode body;
     {
       std::lock_guard guard(mutex);
-      for (const auto& [attempt, entry] : executing) body.attempts.push_back(attempt);
+      for (const auto& [attempt, entry] : executing) {
+        if (!entry.forgotten) body.attempts.push_back(attempt);
+      }
     }
     body.wait_seconds = static_cast<uint64_t>(std::chrono::duration_cast<seconds>(settings.poll_wait).count());
     if (auto disk = os::disk_space(settings.state_dir)) body.disk_free_bytes = disk->available_bytes;
@@ -156,6 +159,11 @@ void Agent::Impl::poll_loop(NodeId node, const CancelToken& cancel) {
     for (const api::Assignment& assignment : answer->start) assign(assignment);
     // Stops reach the executors by their own heartbeats. What is to be forgotten goes when its executor is done with it: only
     // the executor knows whether something is left to save.
+    std::lock_guard guard(mutex);
+    for (AttemptId attempt : answer->forget) {
+      auto entry = executing.find(attempt);
+      if (entry != executing.end()) entry->second.forgotten = true;
+    }
   }
 }
 

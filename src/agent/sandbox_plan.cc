@@ -60,6 +60,7 @@ Status make_folders(const std::string& journal_dir) {
   CAIRN_TRY(os::Directory tmp, top.make_directories("tmp", 0755));
   CAIRN_CHECK_OK(top.set_mode("tmp", 01777));
   CAIRN_TRY(os::Directory workspace, top.make_directories("workspace", 0755));
+  CAIRN_TRY([[maybe_unused]] os::Directory mnt, root.make_directories("mnt", 0755));
   CAIRN_TRY(os::Directory var, root.make_directories("var", 0755));
   CAIRN_CHECK_OK(var.remove_tree("tmp"));
   CAIRN_CHECK_OK(var.create_symlink("../tmp", "tmp"));
