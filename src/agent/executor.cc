@@ -390,7 +390,7 @@ Status Executor::Impl::sync_one(const AttemptMount& mount) {
                          mount.grant.volume, journal->dir(), names));
       }
       if (!summary->side.empty()) {
-        note(fmt::format("'{}': the changes could not go to the head and are kept as {}; cairn volumes recover {} list",
+        note(fmt::format("'{}': the changes could not go to the head and are kept as {}; cairn volumes info {} shows them",
                          mount.grant.volume, summary->side, mount.grant.volume));
       } else if (summary->published) {
         note(fmt::format("'{}': published snapshot {} ({} files changed, {} deleted, {} bytes sent)", mount.grant.volume,
