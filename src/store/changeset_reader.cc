@@ -25,6 +25,7 @@ struct ChangesetReader::State {
   std::string block_path;
   std::string last_path;
   RecordType last_type = RecordType::kEnd;
+  EntryKind last_kind = EntryKind::kDirectory;
   uint64_t records = 0;
   uint64_t chunks_left = 0;
   uint64_t size_left = 0;
@@ -145,6 +146,10 @@ Status ChangesetReader::State::read_record_path(RecordType type, std::string& pa
   if (order < 0 || (order == 0 && !replaces)) {
     return invalid(fmt::format("'{}' is out of order", escape_for_display(path)));
   }
+  // In a changeset this is merge's to judge, which also knows the base; a listing must be a tree.
+  if (mode == ChangesetMode::kListing && last_kind != EntryKind::kDirectory && is_under(path, last_path)) {
+    return invalid(fmt::format("'{}' lies below what is no folder", escape_for_display(path)));
+  }
   block_path = path;
   last_path = path;
   last_type = type;
@@ -180,6 +185,7 @@ Status ChangesetReader::State::read_put(Change& change) {
   }
   if (!reader.ok()) return invalid("a put is not valid");
   entry.kind = static_cast<EntryKind>(kind);
+  last_kind = entry.kind;
   chunks_left = entry.chunk_count - change.first_chunk;
   size_left = entry.size;
   partial = change.first_chunk > 0;

@@ -119,6 +119,15 @@ TEST(Changeset, ListingsMayCutAFile) {
   EXPECT_EQ(decode(encode({}), ChangesetMode::kListing).error().code(), Code::kDataCorrupt);
 }
 
+TEST(Changeset, AListingHasFoldersOnlyAboveEntries) {
+  SeededRandom random(6);
+  std::vector<Item> items = {{Change::Kind::kPut, symlink("a", "/root")}, {Change::Kind::kPut, file("a/x", random, 0)}};
+  EXPECT_EQ(decode(encode(items, ChangesetMode::kListing), ChangesetMode::kListing).error().code(), Code::kDataCorrupt);
+  EXPECT_TRUE(decode(encode(items)));  // merge refuses it, by name
+  items[0].entry = directory("a");
+  EXPECT_TRUE(decode(encode(items, ChangesetMode::kListing), ChangesetMode::kListing));
+}
+
 TEST(Changeset, WriterRefusesWhatReadersWould) {
   SeededRandom random(4);
   auto refused = [&](std::vector<Item> items) {

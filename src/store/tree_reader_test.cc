@@ -1,9 +1,13 @@
 #include "store/tree_reader.h"
 
+#include <array>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
+#include "object/memory_store.h"
 #include "store/diff.h"
 #include "store/mark.h"
 #include "store/store_test_support.h"
@@ -349,6 +353,48 @@ TEST(CachedNodes, StayWithinTheBound) {
   ASSERT_TRUE(reader.find("f9999"));
   ASSERT_TRUE(reader.find("f9999"));
   EXPECT_LE(source.stats().reads - reads, root.level + 1u);
+}
+
+TEST(CachedNodes, ServeManyThreads) {
+  MemoryPacks packs;
+  CachedNodeSource build(packs, 0);
+  SeededRandom random(28);
+  Reference entries;
+  for (int i = 0; i < 5000; ++i) entries.emplace("f" + std::to_string(i), file("f" + std::to_string(i), random, 1));
+  RootRef root = bulk_build(build, packs, entries);
+  CachedNodeSource source(packs, 300'000);  // too small for all: nodes come and go
+  std::atomic<int> found = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      SeededRandom mine(t);
+      TreeReader reader(source, root, Deadline::never());
+      for (int i = 0; i < 200; ++i) {
+        auto entry = reader.find("f" + std::to_string(mine.below(5000)));
+        if (entry && *entry) ++found;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found, 800);
+}
+
+TEST(CachedNodes, ReadFromAnObjectStore) {
+  object::MemoryStore objects;
+  StoreId store = StoreId::from_bytes(std::array<uint8_t, 16>{1, 2, 3}.data());
+  MemoryPacks packs;
+  CachedNodeSource build(packs, 0);
+  SeededRandom random(29);
+  Reference entries;
+  for (int i = 0; i < 1000; ++i) entries.emplace("f" + std::to_string(i), file("f" + std::to_string(i), random, 1));
+  RootRef root = bulk_build(build, packs, entries);
+  ObjectPackReader reader(objects, store);
+  CachedNodeSource source(reader, 1 << 20);
+  EXPECT_EQ(TreeReader(source, root, Deadline::never()).find("f1").error().code(), Code::kObjectNotFound);
+  for (const auto& [id, bytes] : packs.packs) {
+    ASSERT_TRUE(objects.put_if_absent(pack_key(store, id), bytes, Deadline::never()));
+  }
+  EXPECT_EQ(read_all(source, root), entries);
 }
 
 TEST(CachedNodes, ListenToTheDeadline) {
