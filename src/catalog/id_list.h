@@ -1,5 +1,5 @@
-// Statements over many ids: `in (?3, ?4, …)` with a fixed number of places, so that few statement texts exist. The last id is
-// repeated where there are fewer ids. Private to catalog/.
+// Statements over many ids: `in (?3, ?4, …)` with a fixed number of places, so that few statement texts exist. The last
+// id is repeated where there are fewer ids. Private to catalog/.
 #pragma once
 
 #include <algorithm>

@@ -31,18 +31,21 @@ Result<LeaseRow> to_lease(const Row& row) {
 }  // namespace
 
 Status insert(Tx& tx, const LeaseRow& row) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("insert into leases (id, volume_id, mode, kind, holder, user_id, user_name, source, secret_hash, fence, "
-                      "state, since_us, seen_us, seen_lease_us, expires_lease_us) "
-                      "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'current', ?11, ?12, ?13, ?14)",
-                      {row.id.hex(), row.volume.hex(), row.mode, row.kind, row.holder, row.user.hex(), row.user_name, row.source,
-                       row.secret_hash, row.fence, row.since.us, row.seen.us, row.seen_lease.us, row.expires_lease.us}));
+  CAIRN_TRY(
+      int64_t affected,
+      tx.update(
+          "insert into leases (id, volume_id, mode, kind, holder, user_id, user_name, source, secret_hash, fence, "
+          "state, since_us, seen_us, seen_lease_us, expires_lease_us) "
+          "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'current', ?11, ?12, ?13, ?14)",
+          {row.id.hex(), row.volume.hex(), row.mode, row.kind, row.holder, row.user.hex(), row.user_name, row.source,
+           row.secret_hash, row.fence, row.since.us, row.seen.us, row.seen_lease.us, row.expires_lease.us}));
   if (affected != 1) return Error(Code::kInternal, "the lease's row was not inserted");
   return ok();
 }
 
 Result<std::optional<LeaseRow>> find(Tx& tx, LeaseId id) {
-  CAIRN_TRY(std::optional<Row> row, tx.query_one(std::string("select ") + kColumns + " from leases where id = ?1", {id.hex()}));
+  CAIRN_TRY(std::optional<Row> row,
+            tx.query_one(std::string("select ") + kColumns + " from leases where id = ?1", {id.hex()}));
   if (!row) return std::optional<LeaseRow>();
   CAIRN_TRY(LeaseRow lease, to_lease(*row));
   return std::optional<LeaseRow>(std::move(lease));
@@ -60,11 +63,11 @@ Result<std::vector<LeaseRow>> list_current(Tx& tx, VolumeId volume) {
   return leases;
 }
 
-Result<bool> heartbeat(Tx& tx, LeaseId id, const std::string& secret_hash, Time now, LeaseTime lease_now, LeaseTime expires) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("update leases set seen_us = ?3, seen_lease_us = ?4, expires_lease_us = ?5 "
-                      "where id = ?1 and state = 'current' and secret_hash = ?2",
-                      {id.hex(), secret_hash, now.us, lease_now.us, expires.us}));
+Result<bool> heartbeat(Tx& tx, LeaseId id, const std::string& secret_hash, Time now, LeaseTime lease_now,
+                       LeaseTime expires) {
+  CAIRN_TRY(int64_t affected, tx.update("update leases set seen_us = ?3, seen_lease_us = ?4, expires_lease_us = ?5 "
+                                        "where id = ?1 and state = 'current' and secret_hash = ?2",
+                                        {id.hex(), secret_hash, now.us, lease_now.us, expires.us}));
   return affected == 1;
 }
 
@@ -76,23 +79,24 @@ Result<bool> end(Tx& tx, LeaseId id, Time now, const std::string& reason) {
 }
 
 Result<int64_t> end_all(Tx& tx, VolumeId volume, Time now, const std::string& reason) {
-  return tx.update("update leases set state = 'ended', ended_us = ?2, end_reason = ?3 "
-                   "where volume_id = ?1 and state = 'current'",
-                   {volume.hex(), now.us, reason});
+  return tx.update(
+      "update leases set state = 'ended', ended_us = ?2, end_reason = ?3 "
+      "where volume_id = ?1 and state = 'current'",
+      {volume.hex(), now.us, reason});
 }
 
 Result<bool> confirm(Tx& tx, LeaseId id, int64_t fence, Time now, LeaseTime lease_now, LeaseTime expires) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("update leases set seen_us = ?3, seen_lease_us = ?4, expires_lease_us = ?5 "
-                      "where id = ?1 and state = 'current' and fence = ?2",
-                      {id.hex(), fence, now.us, lease_now.us, expires.us}));
+  CAIRN_TRY(int64_t affected, tx.update("update leases set seen_us = ?3, seen_lease_us = ?4, expires_lease_us = ?5 "
+                                        "where id = ?1 and state = 'current' and fence = ?2",
+                                        {id.hex(), fence, now.us, lease_now.us, expires.us}));
   return affected == 1;
 }
 
 Result<int64_t> end_of_store(Tx& tx, StoreId store, Time now, const std::string& reason) {
-  return tx.update("update leases set state = 'ended', ended_us = ?2, end_reason = ?3 where state = 'current' and volume_id in "
-                   "(select v.id from volumes v where v.store_id = ?1)",
-                   {store.hex(), now.us, reason});
+  return tx.update(
+      "update leases set state = 'ended', ended_us = ?2, end_reason = ?3 where state = 'current' and volume_id in "
+      "(select v.id from volumes v where v.store_id = ?1)",
+      {store.hex(), now.us, reason});
 }
 
 Status remove_of_volume(Tx& tx, VolumeId volume) {

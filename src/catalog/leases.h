@@ -1,8 +1,8 @@
-// The table `leases`: who may write to a volume. At most one exclusive row per volume is current (an index says so), and no
-// two rows of a volume have the same fence.
+// The table `leases`: who may write to a volume. At most one exclusive row per volume is current (an index says so),
+// and no two rows of a volume have the same fence.
 //
-// Typed statements inside the caller's transaction; whoever grants a lease takes the volume's next fence first, which makes
-// two grants of one volume conflict.
+// Typed statements inside the caller's transaction; whoever grants a lease takes the volume's next fence first, which
+// makes two grants of one volume conflict.
 #pragma once
 
 #include <optional>
@@ -39,7 +39,8 @@ Status insert(Tx& tx, const LeaseRow& row);
 Result<std::optional<LeaseRow>> find(Tx& tx, LeaseId id);
 Result<std::vector<LeaseRow>> list_current(Tx& tx, VolumeId volume);
 // False unless the lease is current and the secret is its own.
-Result<bool> heartbeat(Tx& tx, LeaseId id, const std::string& secret_hash, Time now, LeaseTime lease_now, LeaseTime expires);
+Result<bool> heartbeat(Tx& tx, LeaseId id, const std::string& secret_hash, Time now, LeaseTime lease_now,
+                       LeaseTime expires);
 Result<bool> end(Tx& tx, LeaseId id, Time now, const std::string& reason);
 Result<int64_t> end_all(Tx& tx, VolumeId volume, Time now, const std::string& reason);
 // Part of a publication: false when it is not current. Counts as a sign of life.

@@ -6,7 +6,8 @@ namespace cairn::catalog::packs {
 namespace {
 
 constexpr char kColumns[] =
-    "p.id, p.store_id, p.upload_id, p.kind, p.object_key, p.state, p.size_bytes, p.crc32c, p.seal, p.frames, p.index_offset, "
+    "p.id, p.store_id, p.upload_id, p.kind, p.object_key, p.state, p.size_bytes, p.crc32c, p.seal, p.frames, "
+    "p.index_offset, "
     "p.created_ticket, p.touched_ticket, p.created_us, p.condemned_us, p.delete_attempts";
 
 // Packs of an open upload, and of an unfinished one for its time, are roots of their own (?N: now).
@@ -63,22 +64,27 @@ Result<std::optional<PackRow>> one(Tx& tx, const std::string& sql, const Values&
   return std::optional<PackRow>(std::move(pack));
 }
 
-std::string select(const std::string& rest) { return std::string("select ") + kColumns + " from packs p " + rest; }
+std::string select(const std::string& rest) {
+  return std::string("select ") + kColumns + " from packs p " + rest;
+}
 
 }  // namespace
 
 Status insert_promised(Tx& tx, const PackRow& row) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("insert into packs (id, store_id, upload_id, kind, object_key, state, size_bytes, crc32c, frames, "
-                      "index_offset, created_ticket, touched_ticket, created_us, delete_attempts) "
-                      "values (?1, ?2, ?3, ?4, ?5, 'promised', ?6, ?7, 0, 0, ?8, ?8, ?9, 0)",
-                      {row.id.hex(), row.store.hex(), row.upload ? Value(row.upload->hex()) : Value(), row.kind,
-                       row.object_key, row.size_bytes, row.crc32c, row.created_ticket, row.created.us}));
+  CAIRN_TRY(
+      int64_t affected,
+      tx.update("insert into packs (id, store_id, upload_id, kind, object_key, state, size_bytes, crc32c, frames, "
+                "index_offset, created_ticket, touched_ticket, created_us, delete_attempts) "
+                "values (?1, ?2, ?3, ?4, ?5, 'promised', ?6, ?7, 0, 0, ?8, ?8, ?9, 0)",
+                {row.id.hex(), row.store.hex(), row.upload ? Value(row.upload->hex()) : Value(), row.kind,
+                 row.object_key, row.size_bytes, row.crc32c, row.created_ticket, row.created.us}));
   if (affected != 1) return Error(Code::kInternal, "the row of pack " + row.id.hex() + " was not inserted");
   return ok();
 }
 
-Result<std::optional<PackRow>> find(Tx& tx, PackId id) { return one(tx, select("where p.id = ?1"), {id.hex()}); }
+Result<std::optional<PackRow>> find(Tx& tx, PackId id) {
+  return one(tx, select("where p.id = ?1"), {id.hex()});
+}
 
 Result<bool> register_live(Tx& tx, PackId id, const std::string& seal, int64_t frames, int64_t index_offset) {
   CAIRN_TRY(int64_t affected, tx.update("update packs set state = 'live', seal = ?2, frames = ?3, index_offset = ?4 "
@@ -95,7 +101,8 @@ Result<std::vector<PackRow>> list_by_upload(Tx& tx, UploadId upload, const std::
               {upload.hex(), kind, state, after.hex(), limit});
 }
 
-Result<std::vector<PackRow>> list_completable(Tx& tx, VolumeId volume, UserId user, UploadId upload, Time now, int64_t limit) {
+Result<std::vector<PackRow>> list_completable(Tx& tx, VolumeId volume, UserId user, UploadId upload, Time now,
+                                              int64_t limit) {
   return many(tx,
               select("where p.state = 'promised' and p.kind = 'data' and (p.upload_id = ?3 or p.upload_id in " +
                      unfinished("?1", "?2", "?4") + ") order by p.id limit ?5"),
@@ -103,10 +110,11 @@ Result<std::vector<PackRow>> list_completable(Tx& tx, VolumeId volume, UserId us
 }
 
 Result<int64_t> adopt(Tx& tx, VolumeId volume, UserId user, UploadId upload, int64_t ticket, Time now) {
-  return tx.update("update packs set upload_id = ?3, touched_ticket = ?4, state = 'live', condemned_us = null "
-                   "where state in ('live', 'condemned') and seal is not null and kind = 'data' and upload_id in " +
-                       unfinished("?1", "?2", "?5"),
-                   {volume.hex(), user.hex(), upload.hex(), ticket, now.us});
+  return tx.update(
+      "update packs set upload_id = ?3, touched_ticket = ?4, state = 'live', condemned_us = null "
+      "where state in ('live', 'condemned') and seal is not null and kind = 'data' and upload_id in " +
+          unfinished("?1", "?2", "?5"),
+      {volume.hex(), user.hex(), upload.hex(), ticket, now.us});
 }
 
 Result<int64_t> adopt_some(Tx& tx, VolumeId volume, UserId user, UploadId upload, int64_t ticket, Time now,
@@ -120,11 +128,12 @@ Result<int64_t> adopt_some(Tx& tx, VolumeId volume, UserId user, UploadId upload
 }
 
 Result<std::optional<PackRow>> find_nameable(Tx& tx, StoreId store, VolumeId volume, UploadId upload, PackId id) {
-  return one(tx,
-             select("where p.id = ?1 and p.store_id = ?2 and p.kind = 'data' and p.state in ('live', 'condemned') and "
-                    "p.seal is not null and (p.upload_id = ?3 or exists (select 1 from volume_packs v where v.volume_id = ?4 "
-                    "and v.pack_id = p.id))"),
-             {id.hex(), store.hex(), upload.hex(), volume.hex()});
+  return one(
+      tx,
+      select("where p.id = ?1 and p.store_id = ?2 and p.kind = 'data' and p.state in ('live', 'condemned') and "
+             "p.seal is not null and (p.upload_id = ?3 or exists (select 1 from volume_packs v where v.volume_id = ?4 "
+             "and v.pack_id = p.id))"),
+      {id.hex(), store.hex(), upload.hex(), volume.hex()});
 }
 
 Result<int64_t> touch(Tx& tx, StoreId store, const std::vector<PackId>& ids, int64_t ticket) {
@@ -138,9 +147,10 @@ Result<int64_t> touch(Tx& tx, StoreId store, const std::vector<PackId>& ids, int
 Result<std::vector<PackId>> untouchable(Tx& tx, StoreId store, const std::vector<PackId>& ids) {
   std::vector<PackId> gone;
   for (PackId id : ids) {
-    CAIRN_TRY(std::optional<Row> row, tx.query_one("select 1 from packs where id = ?1 and store_id = ?2 and seal is not null "
-                                                   "and state in ('live', 'condemned')",
-                                                   {id.hex(), store.hex()}));
+    CAIRN_TRY(std::optional<Row> row,
+              tx.query_one("select 1 from packs where id = ?1 and store_id = ?2 and seal is not null "
+                           "and state in ('live', 'condemned')",
+                           {id.hex(), store.hex()}));
     if (!row) gone.push_back(id);
   }
   return gone;
@@ -151,7 +161,8 @@ Status detach(Tx& tx, PackId id) {
   return ok();
 }
 
-Result<std::vector<PackRow>> list_condemnable(Tx& tx, StoreId store, int64_t ticket, Time now, PackId after, int64_t limit) {
+Result<std::vector<PackRow>> list_condemnable(Tx& tx, StoreId store, int64_t ticket, Time now, PackId after,
+                                              int64_t limit) {
   std::string condition = unprotected("?3");
   for (size_t at; (at = condition.find("packs.upload_id")) != std::string::npos;) condition.replace(at, 5, "p");
   return many(tx,
@@ -166,20 +177,23 @@ Result<int64_t> condemn(Tx& tx, StoreId store, const std::vector<PackId>& ids, i
       "update packs set state = 'condemned', condemned_us = ?3 where store_id = ?1 and state in ('live', 'promised') "
       "and created_ticket < ?2 and touched_ticket < ?2 and " +
       unprotected("?3") + " and id in " + id_places(4);
-  return for_id_batches(ids, {store.hex(), ticket, now.us}, [&](const Values& values) { return tx.update(sql, values); });
+  return for_id_batches(ids, {store.hex(), ticket, now.us},
+                        [&](const Values& values) { return tx.update(sql, values); });
 }
 
 Result<int64_t> begin_deleting(Tx& tx, StoreId store, Time before, int64_t limit) {
-  return tx.update("update packs set state = 'deleting' where state = 'condemned' and condemned_us <= ?2 and id in "
-                   "(select p.id from packs p where p.store_id = ?1 and p.state = 'condemned' and p.condemned_us <= ?2 "
-                   "order by p.condemned_us, p.id limit ?3)",
-                   {store.hex(), before.us, limit});
+  return tx.update(
+      "update packs set state = 'deleting' where state = 'condemned' and condemned_us <= ?2 and id in "
+      "(select p.id from packs p where p.store_id = ?1 and p.state = 'condemned' and p.condemned_us <= ?2 "
+      "order by p.condemned_us, p.id limit ?3)",
+      {store.hex(), before.us, limit});
 }
 
 Result<int64_t> begin_deleting_all(Tx& tx, StoreId store) {
-  return tx.update("update packs set state = 'deleting' where store_id = ?1 and state <> 'deleting' and exists "
-                   "(select 1 from stores s where s.id = ?1 and s.state = 'removing')",
-                   {store.hex()});
+  return tx.update(
+      "update packs set state = 'deleting' where store_id = ?1 and state <> 'deleting' and exists "
+      "(select 1 from stores s where s.id = ?1 and s.state = 'removing')",
+      {store.hex()});
 }
 
 Result<std::vector<PackRow>> list_deleting(Tx& tx, StoreId store, PackId after, int64_t limit) {
@@ -195,9 +209,10 @@ Result<bool> remove(Tx& tx, PackId id) {
 }
 
 Status delete_failed(Tx& tx, PackId id, const std::string& error) {
-  CAIRN_CHECK_OK(tx.update("update packs set delete_attempts = delete_attempts + 1, delete_error = ?2 "
-                           "where id = ?1 and state = 'deleting'",
-                           {id.hex(), error}));
+  CAIRN_CHECK_OK(
+      tx.update("update packs set delete_attempts = delete_attempts + 1, delete_error = ?2 "
+                "where id = ?1 and state = 'deleting'",
+                {id.hex(), error}));
   return ok();
 }
 
@@ -213,10 +228,12 @@ Status add_to_volume(Tx& tx, VolumeId volume, const std::vector<PackId>& ids) {
 }
 
 Result<std::optional<PackRow>> find_of_volume(Tx& tx, VolumeId volume, PackId id) {
-  return one(tx,
-             select("where p.id = ?2 and p.kind = 'data' and p.state in ('live', 'condemned') and p.seal is not null and exists "
-                    "(select 1 from volume_packs v where v.volume_id = ?1 and v.pack_id = p.id)"),
-             {volume.hex(), id.hex()});
+  return one(
+      tx,
+      select(
+          "where p.id = ?2 and p.kind = 'data' and p.state in ('live', 'condemned') and p.seal is not null and exists "
+          "(select 1 from volume_packs v where v.volume_id = ?1 and v.pack_id = p.id)"),
+      {volume.hex(), id.hex()});
 }
 
 Status remove_of_volume(Tx& tx, VolumeId volume) {

@@ -1,5 +1,6 @@
 // The tables `packs` and `volume_packs`. A pack row goes promised → live → condemned → deleting → away; a touch takes
-// condemned back to live; `deleting` is final. Each step is one conditional statement (F1): what it did not hit is the answer.
+// condemned back to live; `deleting` is final. Each step is one conditional statement (F1): what it did not hit is the
+// answer.
 //
 // Lists of ids must hold no id twice where a count is compared. Typed statements inside the caller's transaction.
 #pragma once
@@ -42,7 +43,8 @@ Result<bool> register_live(Tx& tx, PackId id, const std::string& seal, int64_t f
 Result<std::vector<PackRow>> list_by_upload(Tx& tx, UploadId upload, const std::string& kind, const std::string& state,
                                             PackId after, int64_t limit);
 // Promised data packs of this upload and of the same user's unfinished uploads of the volume.
-Result<std::vector<PackRow>> list_completable(Tx& tx, VolumeId volume, UserId user, UploadId upload, Time now, int64_t limit);
+Result<std::vector<PackRow>> list_completable(Tx& tx, VolumeId volume, UserId user, UploadId upload, Time now,
+                                              int64_t limit);
 // Takes the registered data packs of the user's closed and lapsed uploads of the volume over to `upload`.
 Result<int64_t> adopt(Tx& tx, VolumeId volume, UserId user, UploadId upload, int64_t ticket, Time now);
 // The same for single packs.
@@ -52,14 +54,16 @@ Result<int64_t> adopt_some(Tx& tx, VolumeId volume, UserId user, UploadId upload
 // A registered pack of `store` that `upload` owns or a root of `volume` named; nothing otherwise.
 Result<std::optional<PackRow>> find_nameable(Tx& tx, StoreId store, VolumeId volume, UploadId upload, PackId id);
 
-// Live and condemned packs of the store become live with this ticket and leave their upload; answers how many there were.
+// Live and condemned packs of the store become live with this ticket and leave their upload; answers how many there
+// were.
 Result<int64_t> touch(Tx& tx, StoreId store, const std::vector<PackId>& ids, int64_t ticket);
 // Those that touch would not hit.
 Result<std::vector<PackId>> untouchable(Tx& tx, StoreId store, const std::vector<PackId>& ids);
 Status detach(Tx& tx, PackId id);
 
 // Packs a mark with `ticket` may condemn if it did not reach them, by id.
-Result<std::vector<PackRow>> list_condemnable(Tx& tx, StoreId store, int64_t ticket, Time now, PackId after, int64_t limit);
+Result<std::vector<PackRow>> list_condemnable(Tx& tx, StoreId store, int64_t ticket, Time now, PackId after,
+                                              int64_t limit);
 Result<int64_t> condemn(Tx& tx, StoreId store, const std::vector<PackId>& ids, int64_t ticket, Time now);
 // condemned → deleting of at most `limit` packs condemned at or before `before`; answers how many.
 Result<int64_t> begin_deleting(Tx& tx, StoreId store, Time before, int64_t limit);

@@ -3,15 +3,16 @@
 namespace cairn::catalog::pins {
 
 Result<bool> insert(Tx& tx, const PinRow& row, int64_t most) {
-  CAIRN_TRY(int64_t affected,
-            tx.update(std::string("insert into pins (id, volume_id, number, purpose, created_us, expires_lease_us) "
-                                  "select v.id_text, v.volume_text, v.number, v.purpose, v.created_us, v.expires_us from "
-                                  "(select cast(?1 as text) as id_text, cast(?2 as text) as volume_text, "
-                                  "cast(?3 as bigint) as number, cast(?4 as text) as purpose, "
-                                  "cast(?5 as bigint) as created_us, cast(?6 as bigint) as expires_us) v "
-                                  "where (select count(*) from pins p where p.volume_id = ?2 and p.expires_lease_us > ") +
-                          kLeaseNowSql + ") < cast(?7 as bigint)",
-                      {row.id.hex(), row.volume.hex(), row.number, row.purpose, row.created.us, row.expires_lease.us, most}));
+  CAIRN_TRY(
+      int64_t affected,
+      tx.update(std::string("insert into pins (id, volume_id, number, purpose, created_us, expires_lease_us) "
+                            "select v.id_text, v.volume_text, v.number, v.purpose, v.created_us, v.expires_us from "
+                            "(select cast(?1 as text) as id_text, cast(?2 as text) as volume_text, "
+                            "cast(?3 as bigint) as number, cast(?4 as text) as purpose, "
+                            "cast(?5 as bigint) as created_us, cast(?6 as bigint) as expires_us) v "
+                            "where (select count(*) from pins p where p.volume_id = ?2 and p.expires_lease_us > ") +
+                    kLeaseNowSql + ") < cast(?7 as bigint)",
+                {row.id.hex(), row.volume.hex(), row.number, row.purpose, row.created.us, row.expires_lease.us, most}));
   return affected == 1;
 }
 
@@ -34,7 +35,8 @@ Result<std::optional<PinRow>> find(Tx& tx, PinId id) {
 
 Result<bool> renew(Tx& tx, PinId id, LeaseTime expires) {
   CAIRN_TRY(int64_t affected,
-            tx.update(std::string("update pins set expires_lease_us = ?2 where id = ?1 and expires_lease_us > ") + kLeaseNowSql,
+            tx.update(std::string("update pins set expires_lease_us = ?2 where id = ?1 and expires_lease_us > ") +
+                          kLeaseNowSql,
                       {id.hex(), expires.us}));
   return affected == 1;
 }

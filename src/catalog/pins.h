@@ -1,5 +1,5 @@
-// The table `pins`: who is reading a snapshot, and until when if he is not heard of again (in lease time, so that an outage
-// ends no pin).
+// The table `pins`: who is reading a snapshot, and until when if he is not heard of again (in lease time, so that an
+// outage ends no pin).
 //
 // Typed statements inside the caller's transaction; whoever inserts a pin guards the snapshot's row too.
 #pragma once

@@ -5,7 +5,8 @@ namespace {
 
 constexpr char kColumns[] =
     "request_id, body_hash, volume_id, upload_id, changeset_pack_id, kind, message, interim, base_number, state, "
-    "snapshot_number, root_digest, entries, files, bytes, side_label, side_reason, error_code, error_message, error_hint, "
+    "snapshot_number, root_digest, entries, files, bytes, side_label, side_reason, error_code, error_message, "
+    "error_hint, "
     "created_us";
 
 Result<PublishOpRow> to_op(const Row& row) {
@@ -37,19 +38,22 @@ Result<PublishOpRow> to_op(const Row& row) {
 }  // namespace
 
 Result<bool> insert(Tx& tx, const PublishOpRow& row) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("insert into publish_ops (request_id, body_hash, volume_id, upload_id, changeset_pack_id, kind, message, "
-                      "interim, base_number, state, snapshot_number, root_digest, entries, files, bytes, side_label, "
-                      "side_reason, error_code, error_message, error_hint, created_us) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-                      "?8, ?9, 'running', 0, '', 0, 0, 0, '', '', '', '', '', ?10) on conflict do nothing",
-                      {row.request.hex(), row.body_hash, row.volume.hex(), row.upload.hex(), row.changeset.hex(), row.kind,
-                       row.message, int64_t{row.interim}, value_or_null(row.base_number), row.created.us}));
+  CAIRN_TRY(
+      int64_t affected,
+      tx.update(
+          "insert into publish_ops (request_id, body_hash, volume_id, upload_id, changeset_pack_id, kind, message, "
+          "interim, base_number, state, snapshot_number, root_digest, entries, files, bytes, side_label, "
+          "side_reason, error_code, error_message, error_hint, created_us) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+          "?8, ?9, 'running', 0, '', 0, 0, 0, '', '', '', '', '', ?10) on conflict do nothing",
+          {row.request.hex(), row.body_hash, row.volume.hex(), row.upload.hex(), row.changeset.hex(), row.kind,
+           row.message, int64_t{row.interim}, value_or_null(row.base_number), row.created.us}));
   return affected == 1;
 }
 
 Result<std::optional<PublishOpRow>> find(Tx& tx, RequestId request) {
-  CAIRN_TRY(std::optional<Row> row,
-            tx.query_one(std::string("select ") + kColumns + " from publish_ops where request_id = ?1", {request.hex()}));
+  CAIRN_TRY(
+      std::optional<Row> row,
+      tx.query_one(std::string("select ") + kColumns + " from publish_ops where request_id = ?1", {request.hex()}));
   if (!row) return std::optional<PublishOpRow>();
   CAIRN_TRY(PublishOpRow op, to_op(*row));
   return std::optional<PublishOpRow>(std::move(op));
@@ -65,8 +69,8 @@ Result<bool> finish(Tx& tx, const PublishOpRow& row, Time now) {
   return affected == 1;
 }
 
-Result<bool> fail(Tx& tx, RequestId request, const std::string& code, const std::string& message, const std::string& hint,
-                  Time now) {
+Result<bool> fail(Tx& tx, RequestId request, const std::string& code, const std::string& message,
+                  const std::string& hint, Time now) {
   CAIRN_TRY(int64_t affected,
             tx.update("update publish_ops set state = 'failed', error_code = ?2, error_message = ?3, error_hint = ?4, "
                       "finished_us = ?5 where request_id = ?1 and state = 'running'",
@@ -88,9 +92,10 @@ Result<std::vector<PublishOpRow>> list_running(Tx& tx, int64_t limit) {
 }
 
 Result<int64_t> remove_finished(Tx& tx, Time before, int64_t limit) {
-  return tx.update("delete from publish_ops where request_id in (select o.request_id from publish_ops o where "
-                   "o.state <> 'running' and o.finished_us < ?1 order by o.request_id limit ?2)",
-                   {before.us, limit});
+  return tx.update(
+      "delete from publish_ops where request_id in (select o.request_id from publish_ops o where "
+      "o.state <> 'running' and o.finished_us < ?1 order by o.request_id limit ?2)",
+      {before.us, limit});
 }
 
 Status remove_of_volume(Tx& tx, VolumeId volume) {

@@ -1,5 +1,5 @@
-// The table `publish_ops`: one row a publication, keyed by its request id. running → done | failed; the result stays for at
-// least a week, so that asking again gets the same answer.
+// The table `publish_ops`: one row a publication, keyed by its request id. running → done | failed; the result stays
+// for at least a week, so that asking again gets the same answer.
 //
 // Typed statements inside the caller's transaction. Who works on it is said by the volume's publishing claim.
 #pragma once
@@ -45,8 +45,8 @@ Result<bool> insert(Tx& tx, const PublishOpRow& row);
 Result<std::optional<PublishOpRow>> find(Tx& tx, RequestId request);
 // Writes the result fields of `row`; false unless it was running.
 Result<bool> finish(Tx& tx, const PublishOpRow& row, Time now);
-Result<bool> fail(Tx& tx, RequestId request, const std::string& code, const std::string& message, const std::string& hint,
-                  Time now);
+Result<bool> fail(Tx& tx, RequestId request, const std::string& code, const std::string& message,
+                  const std::string& hint, Time now);
 // Oldest first.
 Result<std::vector<PublishOpRow>> list_running(Tx& tx, int64_t limit);
 Result<int64_t> remove_finished(Tx& tx, Time before, int64_t limit);

@@ -50,7 +50,8 @@ std::span<const char* const> storage_schema() {
       "create index volumes_store on volumes (store_id)",
       "create index volumes_state on volumes (state, id)",
 
-      // Every row is a root of garbage collection. Number 0 is the empty volume. `guard` is raised by whoever comes to rely on
+      // Every row is a root of garbage collection. Number 0 is the empty volume. `guard` is raised by whoever comes to
+      // rely on
       // the row, so that a concurrent removal conflicts with it.
       "create table snapshots ("
       " volume_id text not null references volumes (id),"

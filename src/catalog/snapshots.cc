@@ -47,7 +47,9 @@ Result<SnapshotRow> to_snapshot(const Row& row) {
   return snapshot;
 }
 
-std::string select(const std::string& rest) { return std::string("select ") + kColumns + " from snapshots s " + rest; }
+std::string select(const std::string& rest) {
+  return std::string("select ") + kColumns + " from snapshots s " + rest;
+}
 
 Result<std::vector<SnapshotRow>> many(Tx& tx, const std::string& sql, const Values& values) {
   CAIRN_TRY(Rows rows, tx.query(sql, values));
@@ -77,17 +79,34 @@ std::string retire(const std::string& which) {
 }  // namespace
 
 Result<bool> insert(Tx& tx, const SnapshotRow& row) {
-  CAIRN_TRY(int64_t affected,
-            tx.update("insert into snapshots (volume_id, number, root_digest, root_place, record_pack_id, kind, message, "
-                      "author_user_id, author_name, entries, files, bytes, base_number, fence, upload_id, lease_id, interim, "
-                      "side, side_label, tag, guard, created_us, expires_us) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-                      "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0, ?21, ?22) on conflict do nothing",
-                      {row.volume.hex(), row.number, row.root_digest, row.root_place,
-                       row.record_pack ? Value(row.record_pack->hex()) : Value(), row.kind, row.message, row.author.hex(),
-                       row.author_name, row.entries, row.files, row.bytes, row.base_number, row.fence,
-                       row.upload ? Value(row.upload->hex()) : Value(), row.lease ? Value(row.lease->hex()) : Value(),
-                       int64_t{row.interim}, int64_t{row.side}, row.side_label, row.tag, row.created.us,
-                       row.expires ? Value(row.expires->us) : Value()}));
+  CAIRN_TRY(
+      int64_t affected,
+      tx.update("insert into snapshots (volume_id, number, root_digest, root_place, record_pack_id, kind, message, "
+                "author_user_id, author_name, entries, files, bytes, base_number, fence, upload_id, lease_id, interim, "
+                "side, side_label, tag, guard, created_us, expires_us) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+                "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0, ?21, ?22) on conflict do nothing",
+                {row.volume.hex(),
+                 row.number,
+                 row.root_digest,
+                 row.root_place,
+                 row.record_pack ? Value(row.record_pack->hex()) : Value(),
+                 row.kind,
+                 row.message,
+                 row.author.hex(),
+                 row.author_name,
+                 row.entries,
+                 row.files,
+                 row.bytes,
+                 row.base_number,
+                 row.fence,
+                 row.upload ? Value(row.upload->hex()) : Value(),
+                 row.lease ? Value(row.lease->hex()) : Value(),
+                 int64_t{row.interim},
+                 int64_t{row.side},
+                 row.side_label,
+                 row.tag,
+                 row.created.us,
+                 row.expires ? Value(row.expires->us) : Value()}));
   return affected == 1;
 }
 
@@ -106,22 +125,25 @@ Result<bool> guard(Tx& tx, VolumeId volume, int64_t number) {
 }
 
 Result<std::vector<SnapshotRow>> list(Tx& tx, VolumeId volume, int64_t before, bool all, int64_t limit) {
-  return many(tx,
-              select("where s.volume_id = ?1 and s.number < ?2 and (?3 = 1 or (s.interim = 0 and s.side = 0 and s.number > 0)) "
-                     "order by s.number desc limit ?4"),
-              {volume.hex(), before, int64_t{all}, limit});
+  return many(
+      tx,
+      select("where s.volume_id = ?1 and s.number < ?2 and (?3 = 1 or (s.interim = 0 and s.side = 0 and s.number > 0)) "
+             "order by s.number desc limit ?4"),
+      {volume.hex(), before, int64_t{all}, limit});
 }
 
 Result<std::vector<SnapshotRow>> list_side(Tx& tx, VolumeId volume, int64_t limit) {
-  return many(tx, select("where s.volume_id = ?1 and s.side = 1 order by s.number desc limit ?2"), {volume.hex(), limit});
+  return many(tx, select("where s.volume_id = ?1 and s.side = 1 order by s.number desc limit ?2"),
+              {volume.hex(), limit});
 }
 
 Result<std::vector<SnapshotRow>> list_of_store(Tx& tx, StoreId store, VolumeId after_volume, int64_t after_number,
                                                int64_t limit) {
-  return many(tx,
-              select("join volumes v on v.id = s.volume_id where v.store_id = ?1 and "
-                     "(s.volume_id > ?2 or (s.volume_id = ?2 and s.number > ?3)) order by s.volume_id, s.number limit ?4"),
-              {store.hex(), after_volume.hex(), after_number, limit});
+  return many(
+      tx,
+      select("join volumes v on v.id = s.volume_id where v.store_id = ?1 and "
+             "(s.volume_id > ?2 or (s.volume_id = ?2 and s.number > ?3)) order by s.volume_id, s.number limit ?4"),
+      {store.hex(), after_volume.hex(), after_number, limit});
 }
 
 Status supersede(Tx& tx, VolumeId volume, int64_t number, Time now) {
@@ -131,8 +153,9 @@ Status supersede(Tx& tx, VolumeId volume, int64_t number, Time now) {
 }
 
 Result<bool> set_tag(Tx& tx, VolumeId volume, int64_t number, const std::string& tag) {
-  CAIRN_TRY(int64_t affected, tx.update("update snapshots set tag = ?3, guard = guard + 1 where volume_id = ?1 and number = ?2",
-                                        {volume.hex(), number, tag}));
+  CAIRN_TRY(int64_t affected,
+            tx.update("update snapshots set tag = ?3, guard = guard + 1 where volume_id = ?1 and number = ?2",
+                      {volume.hex(), number, tag}));
   return affected == 1;
 }
 
@@ -143,9 +166,10 @@ Result<int64_t> count_side(Tx& tx, VolumeId volume) {
 }
 
 Result<int64_t> retire_interim(Tx& tx, VolumeId volume, Time now) {
-  return tx.update(retire("interim = 1 and side = 0 and exists (select 1 from snapshots n where n.volume_id = ?1 and n.side = 0 "
-                          "and n.upload_id = snapshots.upload_id and n.number > snapshots.number)"),
-                   {volume.hex(), now.us});
+  return tx.update(
+      retire("interim = 1 and side = 0 and exists (select 1 from snapshots n where n.volume_id = ?1 and n.side = 0 "
+             "and n.upload_id = snapshots.upload_id and n.number > snapshots.number)"),
+      {volume.hex(), now.us});
 }
 
 Result<int64_t> retire_superseded(Tx& tx, VolumeId volume, Time superseded_before, Time now) {
@@ -153,9 +177,10 @@ Result<int64_t> retire_superseded(Tx& tx, VolumeId volume, Time superseded_befor
 }
 
 Result<int64_t> retire_beyond(Tx& tx, VolumeId volume, int64_t keep, Time now) {
-  return tx.update(retire("side = 0 and number <= (select coalesce(max(o.number), -1) from (select number from snapshots "
-                          "where volume_id = ?1 and side = 0 and interim = 0 order by number desc limit 1 offset ?3) o)"),
-                   {volume.hex(), now.us, keep});
+  return tx.update(
+      retire("side = 0 and number <= (select coalesce(max(o.number), -1) from (select number from snapshots "
+             "where volume_id = ?1 and side = 0 and interim = 0 order by number desc limit 1 offset ?3) o)"),
+      {volume.hex(), now.us, keep});
 }
 
 Result<int64_t> retire_side(Tx& tx, VolumeId volume, Time now) {

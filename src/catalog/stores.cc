@@ -24,13 +24,15 @@ Status insert(Tx& tx, const StoreRow& row) {
   CAIRN_TRY(int64_t affected,
             tx.update("insert into stores (id, owner_user_id, state, epoch, ticket, gc_off, created_us) "
                       "values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                      {row.id.hex(), row.owner.hex(), row.state, row.epoch, row.ticket, int64_t{row.gc_off}, row.created.us}));
+                      {row.id.hex(), row.owner.hex(), row.state, row.epoch, row.ticket, int64_t{row.gc_off},
+                       row.created.us}));
   if (affected != 1) return Error(Code::kInternal, "the store's row was not inserted");
   return ok();
 }
 
 Result<std::optional<StoreRow>> find(Tx& tx, StoreId id) {
-  CAIRN_TRY(std::optional<Row> row, tx.query_one(std::string("select ") + kColumns + " from stores where id = ?1", {id.hex()}));
+  CAIRN_TRY(std::optional<Row> row,
+            tx.query_one(std::string("select ") + kColumns + " from stores where id = ?1", {id.hex()}));
   if (!row) return std::optional<StoreRow>();
   CAIRN_TRY(StoreRow store, to_store(*row));
   return std::optional<StoreRow>(std::move(store));
@@ -49,30 +51,32 @@ Result<std::vector<StoreRow>> list(Tx& tx, StoreId after, int64_t limit) {
 
 Result<int64_t> next_ticket(Tx& tx, StoreId id) {
   CAIRN_TRY(std::optional<Row> row,
-            tx.query_one("update stores set ticket = ticket + 1 where id = ?1 and state = 'live' returning ticket", {id.hex()}));
+            tx.query_one("update stores set ticket = ticket + 1 where id = ?1 and state = 'live' returning ticket",
+                         {id.hex()}));
   if (!row) return Error(Code::kVolumeStateConflict, "the store " + id.hex() + " is being removed");
   return row->integer(0);
 }
 
 Result<int64_t> owner_bytes(Tx& tx, UserId owner) {
-  CAIRN_TRY(std::optional<Row> row,
-            tx.query_one("select cast(coalesce(sum(p.size_bytes), 0) as bigint) from packs p "
-                         "join stores s on s.id = p.store_id where s.owner_user_id = ?1",
-                         {owner.hex()}));
+  CAIRN_TRY(std::optional<Row> row, tx.query_one("select cast(coalesce(sum(p.size_bytes), 0) as bigint) from packs p "
+                                                 "join stores s on s.id = p.store_id where s.owner_user_id = ?1",
+                                                 {owner.hex()}));
   return row ? row->integer(0) : 0;
 }
 
 Result<int64_t> stored_bytes(Tx& tx, StoreId id) {
-  CAIRN_TRY(std::optional<Row> row,
-            tx.query_one("select cast(coalesce(sum(size_bytes), 0) as bigint) from packs where store_id = ?1", {id.hex()}));
+  CAIRN_TRY(
+      std::optional<Row> row,
+      tx.query_one("select cast(coalesce(sum(size_bytes), 0) as bigint) from packs where store_id = ?1", {id.hex()}));
   return row ? row->integer(0) : 0;
 }
 
 Result<bool> begin_removing(Tx& tx, StoreId id, VolumeId last, Time now) {
-  CAIRN_TRY(int64_t affected, tx.update("update stores set state = 'removing', removing_since_us = ?2 "
-                                        "where id = ?1 and state = 'live' "
-                                        "and not exists (select 1 from volumes v where v.store_id = stores.id and v.id <> ?3)",
-                                        {id.hex(), now.us, last.hex()}));
+  CAIRN_TRY(int64_t affected,
+            tx.update("update stores set state = 'removing', removing_since_us = ?2 "
+                      "where id = ?1 and state = 'live' "
+                      "and not exists (select 1 from volumes v where v.store_id = stores.id and v.id <> ?3)",
+                      {id.hex(), now.us, last.hex()}));
   return affected == 1;
 }
 
@@ -97,8 +101,8 @@ Result<bool> remove(Tx& tx, StoreId id) {
 }
 
 Result<bool> raise_epoch(Tx& tx, StoreId id, int64_t from, int64_t to) {
-  CAIRN_TRY(int64_t affected, tx.update("update stores set epoch = ?3, gc_off = 1 where id = ?1 and epoch = ?2",
-                                        {id.hex(), from, to}));
+  CAIRN_TRY(int64_t affected,
+            tx.update("update stores set epoch = ?3, gc_off = 1 where id = ?1 and epoch = ?2", {id.hex(), from, to}));
   return affected == 1;
 }
 

@@ -28,8 +28,8 @@ Status insert(Tx& tx, const StoreRow& row);
 Result<std::optional<StoreRow>> find(Tx& tx, StoreId id);
 // In order of id, after `after`.
 Result<std::vector<StoreRow>> list(Tx& tx, StoreId after, int64_t limit);
-// The next ticket of a live store; kVolumeStateConflict when it is being removed. Two transactions that take one conflict,
-// so they are as if one came after the other.
+// The next ticket of a live store; kVolumeStateConflict when it is being removed. Two transactions that take one
+// conflict, so they are as if one came after the other.
 Result<int64_t> next_ticket(Tx& tx, StoreId id);
 // Sum over all pack rows of all stores of an owner, promised ones included.
 Result<int64_t> owner_bytes(Tx& tx, UserId owner);

@@ -4,7 +4,8 @@ namespace cairn::catalog::uploads {
 namespace {
 
 constexpr char kColumns[] =
-    "id, volume_id, store_id, lease_id, user_id, source, kind, holder, state, base_number, published_number, side_number, "
+    "id, volume_id, store_id, lease_id, user_id, source, kind, holder, state, base_number, published_number, "
+    "side_number, "
     "promised_count, opened_us, keep_until_us";
 
 Result<UploadRow> to_upload(const Row& row) {
@@ -35,19 +36,21 @@ Result<bool> hits(Tx& tx, std::string_view sql, const Values& values) {
 }  // namespace
 
 Status insert(Tx& tx, const UploadRow& row) {
-  CAIRN_TRY(bool inserted,
-            hits(tx,
-                 "insert into uploads (id, volume_id, store_id, lease_id, user_id, source, kind, holder, state, base_number, "
-                 "published_number, side_number, promised_count, opened_us) "
-                 "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'open', ?9, 0, 0, 0, ?10)",
-                 {row.id.hex(), row.volume.hex(), row.store.hex(), row.lease.hex(), row.user.hex(), row.source, row.kind,
-                  row.holder, row.base_number, row.opened.us}));
+  CAIRN_TRY(
+      bool inserted,
+      hits(tx,
+           "insert into uploads (id, volume_id, store_id, lease_id, user_id, source, kind, holder, state, base_number, "
+           "published_number, side_number, promised_count, opened_us) "
+           "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'open', ?9, 0, 0, 0, ?10)",
+           {row.id.hex(), row.volume.hex(), row.store.hex(), row.lease.hex(), row.user.hex(), row.source, row.kind,
+            row.holder, row.base_number, row.opened.us}));
   if (!inserted) return Error(Code::kInternal, "the upload's row was not inserted");
   return ok();
 }
 
 Result<std::optional<UploadRow>> find(Tx& tx, UploadId id) {
-  CAIRN_TRY(std::optional<Row> row, tx.query_one(std::string("select ") + kColumns + " from uploads where id = ?1", {id.hex()}));
+  CAIRN_TRY(std::optional<Row> row,
+            tx.query_one(std::string("select ") + kColumns + " from uploads where id = ?1", {id.hex()}));
   if (!row) return std::optional<UploadRow>();
   CAIRN_TRY(UploadRow upload, to_upload(*row));
   return std::optional<UploadRow>(std::move(upload));
@@ -61,30 +64,34 @@ Result<bool> add_promised(Tx& tx, UploadId id, int64_t count, int64_t most) {
 }
 
 Status subtract_promised(Tx& tx, UploadId id, int64_t count) {
-  CAIRN_CHECK_OK(tx.update("update uploads set promised_count = promised_count - ?2 where id = ?1 and promised_count >= ?2",
-                           {id.hex(), count}));
+  CAIRN_CHECK_OK(
+      tx.update("update uploads set promised_count = promised_count - ?2 where id = ?1 and promised_count >= ?2",
+                {id.hex(), count}));
   return ok();
 }
 
 Result<bool> close(Tx& tx, UploadId id, Time now, Time keep_until) {
   return hits(tx,
-              "update uploads set state = case when published_number > 0 or side_number > 0 then 'published' else 'closed' end, "
+              "update uploads set state = case when published_number > 0 or side_number > 0 then 'published' else "
+              "'closed' end, "
               "ended_us = ?2, keep_until_us = ?3 where id = ?1 and state = 'open'",
               {id.hex(), now.us, keep_until.us});
 }
 
 Result<int64_t> lapse_fenced(Tx& tx, VolumeId volume, Time now, Time keep_until) {
-  return tx.update("update uploads set state = 'lapsed', ended_us = ?2, keep_until_us = ?3 where volume_id = ?1 and "
-                   "state = 'open' and kind in ('upload', 'server') and exists "
-                   "(select 1 from leases l where l.id = uploads.lease_id and l.state = 'ended')",
-                   {volume.hex(), now.us, keep_until.us});
+  return tx.update(
+      "update uploads set state = 'lapsed', ended_us = ?2, keep_until_us = ?3 where volume_id = ?1 and "
+      "state = 'open' and kind in ('upload', 'server') and exists "
+      "(select 1 from leases l where l.id = uploads.lease_id and l.state = 'ended')",
+      {volume.hex(), now.us, keep_until.us});
 }
 
 Result<int64_t> lapse_abandoned(Tx& tx, LeaseTime seen_before, Time now) {
-  return tx.update("update uploads set state = 'lapsed', ended_us = ?2, keep_until_us = ?2 where state = 'open' and "
-                   "kind in ('upload', 'server') and exists "
-                   "(select 1 from leases l where l.id = uploads.lease_id and l.seen_lease_us < ?1)",
-                   {seen_before.us, now.us});
+  return tx.update(
+      "update uploads set state = 'lapsed', ended_us = ?2, keep_until_us = ?2 where state = 'open' and "
+      "kind in ('upload', 'server') and exists "
+      "(select 1 from leases l where l.id = uploads.lease_id and l.seen_lease_us < ?1)",
+      {seen_before.us, now.us});
 }
 
 Result<bool> published(Tx& tx, UploadId id, int64_t number) {
@@ -97,10 +104,11 @@ Result<bool> side_published(Tx& tx, UploadId id, int64_t number) {
 }
 
 Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit) {
-  CAIRN_TRY(Rows rows, tx.query(std::string("select ") + kColumns +
-                                    " from uploads where volume_id = ?1 and state = 'open' and kind in ('run', 'session') "
-                                    "order by opened_us, id limit ?2",
-                                {volume.hex(), limit}));
+  CAIRN_TRY(Rows rows,
+            tx.query(std::string("select ") + kColumns +
+                         " from uploads where volume_id = ?1 and state = 'open' and kind in ('run', 'session') "
+                         "order by opened_us, id limit ?2",
+                     {volume.hex(), limit}));
   std::vector<UploadRow> uploads;
   for (const Row& row : rows) {
     CAIRN_TRY(UploadRow upload, to_upload(row));
@@ -115,10 +123,11 @@ Status remove_of_volume(Tx& tx, VolumeId volume) {
 }
 
 Result<int64_t> remove_finished(Tx& tx, Time before, int64_t limit) {
-  return tx.update("delete from uploads where id in (select u.id from uploads u where u.state <> 'open' and "
-                   "u.keep_until_us < ?1 and not exists (select 1 from packs p where p.upload_id = u.id) "
-                   "order by u.id limit ?2)",
-                   {before.us, limit});
+  return tx.update(
+      "delete from uploads where id in (select u.id from uploads u where u.state <> 'open' and "
+      "u.keep_until_us < ?1 and not exists (select 1 from packs p where p.upload_id = u.id) "
+      "order by u.id limit ?2)",
+      {before.us, limit});
 }
 
 }  // namespace cairn::catalog::uploads

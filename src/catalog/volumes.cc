@@ -4,10 +4,13 @@ namespace cairn::catalog::volumes {
 namespace {
 
 constexpr char kColumns[] =
-    "id, owner_user_id, store_id, name, kind, state, size_bytes, history, head_number, last_number, head_entries, head_files, "
+    "id, owner_user_id, store_id, name, kind, state, size_bytes, history, head_number, last_number, head_entries, "
+    "head_files, "
     "head_bytes, fence, created_by, created_us, trashed_us, purge_at_us, delete_error";
 
-std::string select(const std::string& rest) { return std::string("select ") + kColumns + " from volumes " + rest; }
+std::string select(const std::string& rest) {
+  return std::string("select ") + kColumns + " from volumes " + rest;
+}
 
 Result<VolumeRow> to_volume(const Row& row) {
   VolumeRow volume;
@@ -63,23 +66,27 @@ Result<bool> insert(Tx& tx, const VolumeRow& row) {
               "insert into volumes (id, owner_user_id, store_id, name, kind, state, size_bytes, history, head_number, "
               "last_number, head_entries, head_files, head_bytes, fence, created_by, created_us) "
               "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) on conflict do nothing",
-              {row.id.hex(), row.owner.hex(), row.store.hex(), row.name, row.kind, row.state, row.size_bytes, row.history,
-               row.head_number, row.last_number, row.head_entries, row.head_files, row.head_bytes, row.fence, row.created_by,
-               row.created.us});
+              {row.id.hex(), row.owner.hex(), row.store.hex(), row.name, row.kind, row.state, row.size_bytes,
+               row.history, row.head_number, row.last_number, row.head_entries, row.head_files, row.head_bytes,
+               row.fence, row.created_by, row.created.us});
 }
 
-Result<std::optional<VolumeRow>> find(Tx& tx, VolumeId id) { return one(tx, select("where id = ?1"), {id.hex()}); }
+Result<std::optional<VolumeRow>> find(Tx& tx, VolumeId id) {
+  return one(tx, select("where id = ?1"), {id.hex()});
+}
 
 Result<std::optional<VolumeRow>> find_by_name(Tx& tx, UserId owner, const std::string& name) {
   return one(tx, select("where owner_user_id = ?1 and name = ?2 and state = 'created'"), {owner.hex(), name});
 }
 
 Result<std::optional<VolumeRow>> find_trashed(Tx& tx, UserId owner, const std::string& name) {
-  return one(tx, select("where owner_user_id = ?1 and name = ?2 and state = 'trashed' order by trashed_us desc, id limit 1"),
-             {owner.hex(), name});
+  return one(
+      tx, select("where owner_user_id = ?1 and name = ?2 and state = 'trashed' order by trashed_us desc, id limit 1"),
+      {owner.hex(), name});
 }
 
-Result<std::vector<VolumeRow>> list(Tx& tx, UserId owner, const std::string& after_name, VolumeId after_id, int64_t limit) {
+Result<std::vector<VolumeRow>> list(Tx& tx, UserId owner, const std::string& after_name, VolumeId after_id,
+                                    int64_t limit) {
   return many(tx,
               select("where owner_user_id = ?1 and kind = 'user' and (name > ?2 or (name = ?2 and id > ?3)) "
                      "order by name, id limit ?4"),
@@ -91,8 +98,9 @@ Result<std::vector<VolumeRow>> list_in_state(Tx& tx, const std::string& state, V
 }
 
 Result<std::vector<VolumeId>> list_purge_due(Tx& tx, Time now, int64_t limit) {
-  CAIRN_TRY(Rows rows, tx.query("select id from volumes where state = 'trashed' and purge_at_us <= ?1 order by id limit ?2",
-                                {now.us, limit}));
+  CAIRN_TRY(Rows rows,
+            tx.query("select id from volumes where state = 'trashed' and purge_at_us <= ?1 order by id limit ?2",
+                     {now.us, limit}));
   std::vector<VolumeId> ids;
   for (const Row& row : rows) {
     CAIRN_TRY(VolumeId id, row.id<VolumeId>(0));
@@ -112,13 +120,15 @@ Result<bool> set_history(Tx& tx, VolumeId id, const std::string& history) {
 
 Result<std::optional<int64_t>> next_fence(Tx& tx, VolumeId id) {
   CAIRN_TRY(std::optional<Row> row,
-            tx.query_one("update volumes set fence = fence + 1 where id = ?1 and state = 'created' returning fence", {id.hex()}));
+            tx.query_one("update volumes set fence = fence + 1 where id = ?1 and state = 'created' returning fence",
+                         {id.hex()}));
   return row ? std::optional<int64_t>(row->integer(0)) : std::optional<int64_t>();
 }
 
 Result<bool> trash(Tx& tx, VolumeId id, Time now, Time purge_at) {
-  return hits(tx, "update volumes set state = 'trashed', trashed_us = ?2, purge_at_us = ?3 where id = ?1 and state = 'created'",
-              {id.hex(), now.us, purge_at.us});
+  return hits(
+      tx, "update volumes set state = 'trashed', trashed_us = ?2, purge_at_us = ?3 where id = ?1 and state = 'created'",
+      {id.hex(), now.us, purge_at.us});
 }
 
 Result<bool> undelete(Tx& tx, VolumeId id, const std::string& name) {
@@ -145,10 +155,11 @@ Result<bool> remove(Tx& tx, VolumeId id) {
 }
 
 Result<bool> swap_head(Tx& tx, VolumeId id, int64_t base, int64_t number, const HeadCounts& counts) {
-  return hits(tx,
-              "update volumes set head_number = ?3, last_number = ?3, head_entries = ?4, head_files = ?5, head_bytes = ?6 "
-              "where id = ?1 and state = 'created' and head_number = ?2 and last_number < ?3 and size_bytes >= ?6",
-              {id.hex(), base, number, counts.entries, counts.files, counts.bytes});
+  return hits(
+      tx,
+      "update volumes set head_number = ?3, last_number = ?3, head_entries = ?4, head_files = ?5, head_bytes = ?6 "
+      "where id = ?1 and state = 'created' and head_number = ?2 and last_number < ?3 and size_bytes >= ?6",
+      {id.hex(), base, number, counts.entries, counts.files, counts.bytes});
 }
 
 Result<bool> take_number(Tx& tx, VolumeId id, int64_t number) {
@@ -157,11 +168,13 @@ Result<bool> take_number(Tx& tx, VolumeId id, int64_t number) {
 }
 
 Result<bool> claim_publishing(Tx& tx, VolumeId id, RequestId request, const std::string& claim, LeaseTime until) {
-  return hits(tx,
-              std::string("update volumes set publishing_request_id = ?2, publishing_claim = ?3, publishing_until_lease_us = ?4 "
-                          "where id = ?1 and (publishing_claim is null or publishing_until_lease_us <= ") +
-                  kLeaseNowSql + ")",
-              {id.hex(), request.hex(), claim, until.us});
+  return hits(
+      tx,
+      std::string(
+          "update volumes set publishing_request_id = ?2, publishing_claim = ?3, publishing_until_lease_us = ?4 "
+          "where id = ?1 and (publishing_claim is null or publishing_until_lease_us <= ") +
+          kLeaseNowSql + ")",
+      {id.hex(), request.hex(), claim, until.us});
 }
 
 Result<bool> renew_publishing(Tx& tx, VolumeId id, const std::string& claim, LeaseTime until) {
@@ -170,15 +183,17 @@ Result<bool> renew_publishing(Tx& tx, VolumeId id, const std::string& claim, Lea
 }
 
 Status release_publishing(Tx& tx, VolumeId id, const std::string& claim) {
-  CAIRN_CHECK_OK(tx.update("update volumes set publishing_request_id = null, publishing_claim = null, "
-                           "publishing_until_lease_us = null where id = ?1 and publishing_claim = ?2",
-                           {id.hex(), claim}));
+  CAIRN_CHECK_OK(
+      tx.update("update volumes set publishing_request_id = null, publishing_claim = null, "
+                "publishing_until_lease_us = null where id = ?1 and publishing_claim = ?2",
+                {id.hex(), claim}));
   return ok();
 }
 
 Status drop_publishing_claims(Tx& tx) {
-  CAIRN_CHECK_OK(tx.update("update volumes set publishing_request_id = null, publishing_claim = null, "
-                           "publishing_until_lease_us = null where publishing_claim is not null"));
+  CAIRN_CHECK_OK(
+      tx.update("update volumes set publishing_request_id = null, publishing_claim = null, "
+                "publishing_until_lease_us = null where publishing_claim is not null"));
   return ok();
 }
 

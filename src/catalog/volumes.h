@@ -1,4 +1,5 @@
-// The table `volumes`. Typed statements inside the caller's transaction; each change is conditional and says whether it hit.
+// The table `volumes`. Typed statements inside the caller's transaction; each change is conditional and says whether it
+// hit.
 #pragma once
 
 #include <optional>
@@ -47,7 +48,8 @@ Result<std::optional<VolumeRow>> find_by_name(Tx& tx, UserId owner, const std::s
 // The one trashed last.
 Result<std::optional<VolumeRow>> find_trashed(Tx& tx, UserId owner, const std::string& name);
 // User volumes of an owner in any state, by (name, id), after that pair.
-Result<std::vector<VolumeRow>> list(Tx& tx, UserId owner, const std::string& after_name, VolumeId after_id, int64_t limit);
+Result<std::vector<VolumeRow>> list(Tx& tx, UserId owner, const std::string& after_name, VolumeId after_id,
+                                    int64_t limit);
 // All volumes in a state, by id.
 Result<std::vector<VolumeRow>> list_in_state(Tx& tx, const std::string& state, VolumeId after, int64_t limit);
 // Trashed and past their time.
@@ -71,7 +73,8 @@ Result<bool> swap_head(Tx& tx, VolumeId id, int64_t base, int64_t number, const 
 // Takes `number` for a side snapshot.
 Result<bool> take_number(Tx& tx, VolumeId id, int64_t number);
 
-// The right to run a publication: one holder of `claim` per volume until `until`. False while another claim is in its time.
+// The right to run a publication: one holder of `claim` per volume until `until`. False while another claim is in its
+// time.
 Result<bool> claim_publishing(Tx& tx, VolumeId id, RequestId request, const std::string& claim, LeaseTime until);
 Result<bool> renew_publishing(Tx& tx, VolumeId id, const std::string& claim, LeaseTime until);
 Status release_publishing(Tx& tx, VolumeId id, const std::string& claim);

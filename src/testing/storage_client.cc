@@ -1,6 +1,5 @@
 #include "testing/storage_client.h"
 
-
 #include "codec/crc32c.h"
 #include "codec/digest.h"
 #include "store/frame.h"
@@ -17,7 +16,8 @@ void Changes::apply_to(Contents& contents) const {
   for (const auto& [path, file] : puts) contents[path] = file.first;
 }
 
-Result<BuiltDataPack> StorageClient::promise(const volume::OpenUpload& upload, const std::vector<std::string>& contents) {
+Result<BuiltDataPack> StorageClient::promise(const volume::OpenUpload& upload,
+                                             const std::vector<std::string>& contents) {
   BuiltDataPack built;
   store::PackBuilder builder(store::PackBuilder::Options{.target_bytes = limits::kMiB});
   std::vector<std::pair<std::string, store::FrameInfo>> frames;
@@ -161,8 +161,9 @@ Result<std::map<std::string, std::pair<std::string, FileChunk>>> StorageClient::
       if (chunk) {
         CAIRN_TRY(std::vector<volume::PackGrant> grants, reads.grant(pinned.pin, {chunk->place.pack}));
         CAIRN_TRY(object::ObjectKey key, object::ObjectKey::parse(grants.front().key));
-        CAIRN_TRY(codec::Bytes frame, objects_.get(key, chunk->place.offset,
-                                                   store::kFrameHeaderBytes + chunk->place.stored_len, Deadline::never()));
+        CAIRN_TRY(codec::Bytes frame,
+                  objects_.get(key, chunk->place.offset, store::kFrameHeaderBytes + chunk->place.stored_len,
+                               Deadline::never()));
         CAIRN_TRY(codec::Bytes raw, decoder.decode(frame, *chunk));
         text = codec::as_text(raw);
       }

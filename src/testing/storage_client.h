@@ -1,6 +1,6 @@
-// A writer and reader of volumes for tests and the simulator: it does what `put` and `get` do (chunks into packs, promise, PUT,
-// register, changeset, publish; pin, list, fetch, verify), with every step apart so that a test can stop between any two.
-// Files are small: one chunk each.
+// A writer and reader of volumes for tests and the simulator: it does what `put` and `get` do (chunks into packs,
+// promise, PUT, register, changeset, publish; pin, list, fetch, verify), with every step apart so that a test can stop
+// between any two. Files are small: one chunk each.
 //
 // Not thread-safe.
 #pragma once
@@ -65,8 +65,8 @@ class StorageClient {
   // Pins, lists, fetches and verifies everything of a snapshot (the head when there is no number).
   Result<Contents> read(VolumeId volume, std::optional<int64_t> snapshot = {});
   // The same with the places, by path.
-  Result<std::map<std::string, std::pair<std::string, FileChunk>>> read_with_places(VolumeId volume,
-                                                                                  std::optional<int64_t> snapshot = {});
+  Result<std::map<std::string, std::pair<std::string, FileChunk>>> read_with_places(
+      VolumeId volume, std::optional<int64_t> snapshot = {});
 
  private:
   volume::Context& context_;

@@ -11,10 +11,11 @@ namespace cairn::testing {
 
 std::string SimulatorReport::to_string() const {
   return fmt::format(
-      "publications {}, aside {}, takeovers {}, crashes {}, chunks_gone {}, packs deleted {}, late deletes {}, snapshots retired {}, "
+      "publications {}, aside {}, takeovers {}, crashes {}, chunks_gone {}, packs deleted {}, late deletes {}, "
+      "snapshots retired {}, "
       "reads {}{}{}",
-      publications, side_publications, takeovers, crashes, chunks_gone, packs_deleted, late_deletes, snapshots_retired, reads,
-      violation.empty() ? "" : "; VIOLATED: ", violation);
+      publications, side_publications, takeovers, crashes, chunks_gone, packs_deleted, late_deletes, snapshots_retired,
+      reads, violation.empty() ? "" : "; VIOLATED: ", violation);
 }
 
 namespace {
@@ -25,10 +26,10 @@ struct Choice {
 };
 
 constexpr Choice kChoices[] = {
-    {14, &StorageWorld::open_upload},  {30, &StorageWorld::change},   {6, &StorageWorld::send_late},
-    {22, &StorageWorld::publish},      {4, &StorageWorld::resume},    {4, &StorageWorld::remove},
-    {14, &StorageWorld::heartbeat},    {4, &StorageWorld::close},     {6, &StorageWorld::pin_or_unpin},
-    {8, &StorageWorld::retain},        {7, &StorageWorld::mark},      {8, &StorageWorld::condemn},
+    {14, &StorageWorld::open_upload},  {30, &StorageWorld::change},     {6, &StorageWorld::send_late},
+    {22, &StorageWorld::publish},      {4, &StorageWorld::resume},      {4, &StorageWorld::remove},
+    {14, &StorageWorld::heartbeat},    {4, &StorageWorld::close},       {6, &StorageWorld::pin_or_unpin},
+    {8, &StorageWorld::retain},        {7, &StorageWorld::mark},        {8, &StorageWorld::condemn},
     {8, &StorageWorld::sweep},         {5, &StorageWorld::delete_late}, {3, &StorageWorld::restart},
     {14, &StorageWorld::pass_minutes}, {1, &StorageWorld::outage},
 };
@@ -51,7 +52,8 @@ Status one_step(StorageWorld& world) {
 
 SimulatorReport simulate_storage(const SimulatorOptions& options) {
   // Memory where there is some: thousands of small synced transactions.
-  std::filesystem::path base = std::filesystem::exists("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+  std::filesystem::path base =
+      std::filesystem::exists("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
   std::filesystem::path folder = base / ("cairn-simulator-" + Id<struct SimulatorTag>::random(system_random()).hex());
   std::filesystem::create_directories(folder);
   SimulatorReport report;

@@ -33,7 +33,9 @@ FaultPlan fault_plan(const SimulatorOptions& options) {
   return plan;
 }
 
-Error violation(std::string what) { return Error(Code::kInternal, std::move(what)); }
+Error violation(std::string what) {
+  return Error(Code::kInternal, std::move(what));
+}
 
 // What a world with faults, other writers and garbage collection may answer to an honest client.
 bool may_happen(const Error& error) {
@@ -60,8 +62,15 @@ bool may_happen(const Error& error) {
 
 struct StorageWorld::Server {
   Server(catalog::Db& db, object::ObjectStore& objects, Clock& clock, Random& random)
-      : context(db, objects, clock, random, simulator_settings()), volumes(context), leases(context), uploads(context),
-        publisher(context), reads(context), retention(context), gc(context), client(context, objects) {}
+      : context(db, objects, clock, random, simulator_settings()),
+        volumes(context),
+        leases(context),
+        uploads(context),
+        publisher(context),
+        reads(context),
+        retention(context),
+        gc(context),
+        client(context, objects) {}
   volume::Context context;
   volume::Volumes volumes;
   volume::Leases leases;
@@ -74,8 +83,13 @@ struct StorageWorld::Server {
 };
 
 StorageWorld::StorageWorld(const SimulatorOptions& options, SimulatorReport& report, std::string catalog_path)
-    : options_(options), report_(report), path_(std::move(catalog_path)), dice_(options.seed), ids_(options.seed + 1'000'000),
-      faulty_(pristine_, clock_, fault_plan(options)), recording_(faulty_) {}
+    : options_(options),
+      report_(report),
+      path_(std::move(catalog_path)),
+      dice_(options.seed),
+      ids_(options.seed + 1'000'000),
+      faulty_(pristine_, clock_, fault_plan(options)),
+      recording_(faulty_) {}
 StorageWorld::~StorageWorld() = default;
 
 Status StorageWorld::start() {
@@ -87,7 +101,8 @@ Status StorageWorld::start() {
   for (const char* history : {"off", "2"}) {
     Volume volume;
     CAIRN_TRY(auto policy, volume::HistoryPolicy::parse(history));
-    CAIRN_TRY(volume.info, server_->volumes.create({users_[0], "alice"}, "v" + std::to_string(volumes_.size()), {}, policy));
+    CAIRN_TRY(volume.info,
+              server_->volumes.create({users_[0], "alice"}, "v" + std::to_string(volumes_.size()), {}, policy));
     volume.model[0] = {};
     volumes_.push_back(std::move(volume));
   }
@@ -361,7 +376,8 @@ Status StorageWorld::condemn() {
 }
 
 Status StorageWorld::sweep() {
-  Result<volume::GcReport> report = server_->gc.sweep(volumes_[below(volumes_.size())].info.store, Deadline::never(), 50);
+  Result<volume::GcReport> report =
+      server_->gc.sweep(volumes_[below(volumes_.size())].info.store, Deadline::never(), 50);
   if (!report) return may_happen(report.error()) ? ok() : Status(report.error());
   report_.packs_deleted += static_cast<int>(report->deleted);
   return ok();

@@ -1,6 +1,6 @@
-// The world of the storage simulator (storage_simulator.h): its servers, writers, store and time, the things that may happen in it
-// and what must hold after each. Every method that is an act returns an error only for a violation; what may go wrong in a world with
-// faults is taken as it comes. Private to testing/.
+// The world of the storage simulator (storage_simulator.h): its servers, writers, store and time, the things that may
+// happen in it and what must hold after each. Every method that is an act returns an error only for a violation; what
+// may go wrong in a world with faults is taken as it comes. Private to testing/.
 #pragma once
 
 #include <map>
@@ -26,7 +26,8 @@ namespace cairn::testing {
 class RecordingStore final : public object::ObjectStore {
  public:
   explicit RecordingStore(object::ObjectStore& inner) : inner_(inner) {}
-  Result<std::unique_ptr<object::ObjectWriter>> create(const object::ObjectKey& key, uint64_t size, const Deadline& d) override {
+  Result<std::unique_ptr<object::ObjectWriter>> create(const object::ObjectKey& key, uint64_t size,
+                                                       const Deadline& d) override {
     return inner_.create(key, size, d);
   }
   Result<std::unique_ptr<object::ObjectReader>> open(const object::ObjectKey& key, const Deadline& d) override {
@@ -35,15 +36,19 @@ class RecordingStore final : public object::ObjectStore {
   Status put_if_absent(const object::ObjectKey& key, object::ByteView data, const Deadline& d) override {
     return inner_.put_if_absent(key, data, d);
   }
-  Result<object::Bytes> get(const object::ObjectKey& key, uint64_t offset, uint64_t length, const Deadline& d) override {
+  Result<object::Bytes> get(const object::ObjectKey& key, uint64_t offset, uint64_t length,
+                            const Deadline& d) override {
     return inner_.get(key, offset, length, d);
   }
-  Result<object::ObjectInfo> head(const object::ObjectKey& key, const Deadline& d) override { return inner_.head(key, d); }
+  Result<object::ObjectInfo> head(const object::ObjectKey& key, const Deadline& d) override {
+    return inner_.head(key, d);
+  }
   Status remove(const object::ObjectKey& key, const Deadline& d) override {
     removed.push_back(key);
     return inner_.remove(key, d);
   }
-  Result<object::ListPage> list(const std::string& prefix, const std::string& after, size_t limit, const Deadline& d) override {
+  Result<object::ListPage> list(const std::string& prefix, const std::string& after, size_t limit,
+                                const Deadline& d) override {
     return inner_.list(prefix, after, limit, d);
   }
 
@@ -88,8 +93,8 @@ class StorageWorld {
     volume::OpenUpload upload;
     int volume = 0;
     bool run = false;
-    Changes changes;                        // not yet published
-    std::vector<BuiltDataPack> unsent;      // promised, and not sent or not registered
+    Changes changes;                    // not yet published
+    std::vector<BuiltDataPack> unsent;  // promised, and not sent or not registered
     std::optional<volume::PublishRequest> in_flight;
   };
   struct Volume {
@@ -132,8 +137,8 @@ class StorageWorld {
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<volume::Mark> marks_;
   std::vector<PinId> pins_;
-  std::map<std::string, Changes> meant_;                 // by request id
-  std::map<std::string, std::set<PackId>> named_;        // by root's stored form
+  std::map<std::string, Changes> meant_;           // by request id
+  std::map<std::string, std::set<PackId>> named_;  // by root's stored form
   int steps_ = 0;
 };
 

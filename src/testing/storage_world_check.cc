@@ -12,7 +12,9 @@
 namespace cairn::testing {
 namespace {
 
-Error violation(std::string what) { return Error(Code::kInternal, std::move(what)); }
+Error violation(std::string what) {
+  return Error(Code::kInternal, std::move(what));
+}
 
 }  // namespace
 
@@ -100,7 +102,8 @@ Status StorageWorld::finish() {
   CAIRN_CHECK_OK(check());
   // Every writer ends well or is told that it was fenced off.
   for (int round = 0; round < 40 && !writers_.empty(); ++round) {
-    bool idle = !writers_.front()->in_flight && writers_.front()->changes.puts.empty() && writers_.front()->changes.deletes.empty();
+    bool idle = !writers_.front()->in_flight && writers_.front()->changes.puts.empty() &&
+                writers_.front()->changes.deletes.empty();
     CAIRN_CHECK_OK(idle ? close() : publish());
     CAIRN_CHECK_OK(check());
   }

@@ -3,7 +3,8 @@
 // besides bounded caches; a second server over the same catalog and store is a second context.
 //
 // AlsoInTx lets a caller write something of its own (the stored answer of an idempotent request, an event) in the very
-// transaction that makes a change. It may run more than once, because transactions are retried; its error undoes the change.
+// transaction that makes a change. It may run more than once, because transactions are retried; its error undoes the
+// change.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ using AlsoInTx = std::function<Status(catalog::Tx&, const T&)>;
 struct Settings {
   int64_t default_size_bytes = static_cast<int64_t>(5 * limits::kTiB);
   int64_t maximum_size_bytes = static_cast<int64_t>(20 * limits::kTiB);
-  // A writer lease may be taken by anyone this long after its last heartbeat, and by the same person and source (the same
-  // folder on the same machine) after the shorter time.
+  // A writer lease may be taken by anyone this long after its last heartbeat, and by the same person and source (the
+  // same folder on the same machine) after the shorter time.
   Duration lease_time = minutes(15);
   Duration server_lease_time = seconds(60);  // of the server's own changes (rm)
   Duration same_source_time = seconds(60);
@@ -57,7 +58,11 @@ struct Settings {
 struct Context {
   Context(catalog::Db& catalog_db, object::ObjectStore& object_store, Clock& the_clock, Random& the_random,
           Settings the_settings = {})
-      : db(catalog_db), objects(object_store), clock(the_clock), random(the_random), catalog_clock(the_clock),
+      : db(catalog_db),
+        objects(object_store),
+        clock(the_clock),
+        random(the_random),
+        catalog_clock(the_clock),
         settings(std::move(the_settings)) {}
 
   catalog::Db& db;

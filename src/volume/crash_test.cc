@@ -124,8 +124,8 @@ TEST_P(CrashTest, RemovalThatDiedGoesOn) {
   EXPECT_FALSE(Leases(context()).current(volume.id)->has_value());
 }
 
-// Calls to the store fail, happen and are said to have failed, or come back short and damaged: a publication either says what is
-// wrong or is whole, and asking again with the same request id gets it through once the store behaves.
+// Calls to the store fail, happen and are said to have failed, or come back short and damaged: a publication either
+// says what is wrong or is whole, and asking again with the same request id gets it through once the store behaves.
 TEST_P(CrashTest, FaultyStore) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);

@@ -35,7 +35,8 @@ Result<int64_t> Epochs::epoch_of_objects(StoreId store, const Deadline& deadline
   int64_t greatest = 0;
   std::string after;
   while (true) {
-    CAIRN_TRY(object::ListPage page, context_.objects.list(store::epoch_prefix(store), after, object::kListLimitMax, deadline));
+    CAIRN_TRY(object::ListPage page,
+              context_.objects.list(store::epoch_prefix(store), after, object::kListLimitMax, deadline));
     for (const object::ListedObject& object : page.objects) {
       after = object.key.text();
       CAIRN_TRY(codec::Bytes bytes, context_.objects.get_all(object.key, kEpochObjectBytesMax, deadline));
@@ -49,7 +50,8 @@ Result<int64_t> Epochs::epoch_of_objects(StoreId store, const Deadline& deadline
 Status Epochs::raise(StoreId store, int64_t row_epoch, int64_t object_epoch, const Deadline& deadline) {
   int64_t to = std::max(row_epoch, object_epoch) + 1;
   auto number = static_cast<uint64_t>(to);
-  Status put = context_.objects.put_if_absent(store::epoch_key(store, number), store::encode_epoch(store, number), deadline);
+  Status put =
+      context_.objects.put_if_absent(store::epoch_key(store, number), store::encode_epoch(store, number), deadline);
   if (!put && put.error().code() != Code::kObjectExists) return put;
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(bool raised, catalog::stores::raise_epoch(tx, store, row_epoch, to));

@@ -1,7 +1,7 @@
-// Epochs (F7): a number that a store's objects and its catalog row share. Where they differ, the catalog is not the one that
-// wrote the store last (a restored backup, a failover that lost transactions). Then the epoch is raised past both,
-// collection is switched off for that store, fences and snapshot numbers jump past all that may have been given out, and
-// every lease ends.
+// Epochs (F7): a number that a store's objects and its catalog row share. Where they differ, the catalog is not the one
+// that wrote the store last (a restored backup, a failover that lost transactions). Then the epoch is raised past both,
+// collection is switched off for that store, fences and snapshot numbers jump past all that may have been given out,
+// and every lease ends.
 //
 // Call check_all() at start before serving; raise_all() after restoring a catalog. Thread-safe.
 #pragma once

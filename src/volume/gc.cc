@@ -27,10 +27,11 @@ struct GarbageCollector::Impl {
   Status for_garbage(const Mark& mark, Use use) {
     PackId after;
     while (true) {
-      CAIRN_TRY(std::vector<catalog::PackRow> page, context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
-        CAIRN_TRY(Time now, context.catalog_clock.now(tx));
-        return catalog::packs::list_condemnable(tx, mark.store, mark.ticket, now, after, kPage);
-      }));
+      CAIRN_TRY(std::vector<catalog::PackRow> page,
+                context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
+                  CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+                  return catalog::packs::list_condemnable(tx, mark.store, mark.ticket, now, after, kPage);
+                }));
       bool last = page.size() < static_cast<size_t>(kPage);
       if (!page.empty()) after = page.back().id;
       std::erase_if(page, [&](const catalog::PackRow& pack) { return mark.reached.contains(pack.id); });
@@ -60,7 +61,8 @@ Result<Mark> GarbageCollector::mark(StoreId store, Deadline deadline) {
         VolumeId volume;
         int64_t number = -1;
         while (true) {
-          CAIRN_TRY(std::vector<catalog::SnapshotRow> page, catalog::snapshots::list_of_store(tx, store, volume, number, kPage));
+          CAIRN_TRY(std::vector<catalog::SnapshotRow> page,
+                    catalog::snapshots::list_of_store(tx, store, volume, number, kPage));
           for (const catalog::SnapshotRow& row : page) {
             CAIRN_TRY(store::RootRef root, root_of(row));
             roots.push_back(root);
@@ -125,7 +127,8 @@ Status GarbageCollector::Impl::delete_packs(const std::vector<catalog::PackRow>&
         return ok();
       }
       std::string why = removed.error().to_string();
-      return catalog::packs::delete_failed(tx, pack.id, catalog::is_catalog_text(why) ? why : "the object store failed");
+      return catalog::packs::delete_failed(tx, pack.id,
+                                           catalog::is_catalog_text(why) ? why : "the object store failed");
     });
     CAIRN_CHECK_OK(written);
     if (!removed) {
@@ -149,9 +152,8 @@ Result<GcReport> GarbageCollector::sweep(StoreId store, Deadline deadline, int64
   PackId after;
   while (report.deleted + report.failed < max_packs) {
     int64_t limit = std::min(kPage, max_packs - report.deleted - report.failed);
-    CAIRN_TRY(std::vector<catalog::PackRow> page, context.db.read([&](catalog::Tx& tx) {
-      return catalog::packs::list_deleting(tx, store, after, limit);
-    }));
+    CAIRN_TRY(std::vector<catalog::PackRow> page,
+              context.db.read([&](catalog::Tx& tx) { return catalog::packs::list_deleting(tx, store, after, limit); }));
     if (page.empty()) break;
     after = page.back().id;
     CAIRN_CHECK_OK(impl_->delete_packs(page, report, deadline));
@@ -176,9 +178,8 @@ Result<GcReport> GarbageCollector::run_all(Deadline deadline) {
   GcReport total;
   StoreId after;
   while (true) {
-    CAIRN_TRY(std::vector<catalog::StoreRow> page, impl_->context.db.read([&](catalog::Tx& tx) {
-      return catalog::stores::list(tx, after, kPage);
-    }));
+    CAIRN_TRY(std::vector<catalog::StoreRow> page,
+              impl_->context.db.read([&](catalog::Tx& tx) { return catalog::stores::list(tx, after, kPage); }));
     for (const catalog::StoreRow& store : page) {
       after = store.id;
       CAIRN_CHECK_OK(deadline.check());

@@ -1,7 +1,8 @@
 // Garbage collection of one store (F1, F2, F7): mark takes a ticket and reads all roots in one transaction, then walks
 // their trees; condemn marks unreached packs that are older than the ticket; sweep moves those past the grace time to
-// `deleting`, which is final, deletes their objects and then their rows. Each step is one conditional statement per batch,
-// may come arbitrarily late, be repeated, or be run by several servers at once. It goes by rows, never by listing.
+// `deleting`, which is final, deletes their objects and then their rows. Each step is one conditional statement per
+// batch, may come arbitrarily late, be repeated, or be run by several servers at once. It goes by rows, never by
+// listing.
 //
 // Thread-safe.
 #pragma once

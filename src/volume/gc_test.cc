@@ -151,7 +151,8 @@ TEST_P(GcTest, UnfinishedUploadsKeepTheirPacksForAWeek) {
 TEST_P(GcTest, RetentionKeepsWhatIsReliedOn) {
   VolumeInfo volume = make_volume("data");
   set_history("2");
-  for (int i = 1; i <= 3; ++i) ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "version " + std::to_string(i)}}));
+  for (int i = 1; i <= 3; ++i)
+    ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "version " + std::to_string(i)}}));
   auto pin = Reads(context()).pin(volume.id, 1, "test");
   ASSERT_OK(pin);
   ASSERT_OK(Volumes(context()).tag(volume.id, 2, "good"));

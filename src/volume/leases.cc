@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kHolderBytesMax = 200;
 constexpr size_t kSourceBytesMax = 4096;
 
-std::string_view mode_name(LeaseMode mode) { return mode == LeaseMode::kExclusive ? "exclusive" : "shared"; }
+std::string_view mode_name(LeaseMode mode) {
+  return mode == LeaseMode::kExclusive ? "exclusive" : "shared";
+}
 
 Status check_request(const LeaseRequest& request) {
   if (request.mode == LeaseMode::kShared) {
@@ -46,7 +48,8 @@ Duration time_of(const Settings& settings, std::string_view kind) {
 bool may_take(const LeaseRequest& request, const catalog::LeaseRow& held, const Settings& settings,
               catalog::LeaseTime lease_now) {
   if (!request.takeover_secret.empty() &&
-      codec::constant_time_equal(codec::as_bytes(secret_hash(request.takeover_secret)), codec::as_bytes(held.secret_hash))) {
+      codec::constant_time_equal(codec::as_bytes(secret_hash(request.takeover_secret)),
+                                 codec::as_bytes(held.secret_hash))) {
     return true;
   }
   bool same_source = held.user == request.user && !held.source.empty() && held.source == request.source &&
@@ -61,8 +64,9 @@ bool may_take(const LeaseRequest& request, const catalog::LeaseRow& held, const 
 Error held_error(const catalog::VolumeRow& volume, const catalog::LeaseRow& held, const Instant& at) {
   LeaseSummary summary = lease_summary(held, at);
   std::string message = "volume '" + volume.name + "' is being written by " + held.kind + " " + held.holder + " of " +
-                        (held.user_name.empty() ? held.user.hex() : held.user_name) + " since " + to_rfc3339(summary.since) +
-                        "; its lease lasts until " + to_rfc3339(summary.expires_at) + " unless it is renewed";
+                        (held.user_name.empty() ? held.user.hex() : held.user_name) + " since " +
+                        to_rfc3339(summary.since) + "; its lease lasts until " + to_rfc3339(summary.expires_at) +
+                        " unless it is renewed";
   return Error(Code::kWriterLeaseHeld, message, ending_hint(held.kind, volume.name, held.holder))
       .with_holder(held.kind + " " + held.holder);
 }
@@ -96,8 +100,8 @@ Result<Lease> Leases::acquire(catalog::Tx& tx, const LeaseRequest& request) {
   }
   if (!current.empty()) {
     CAIRN_CHECK_OK(catalog::leases::end_all(tx, request.volume, at.now, "taken over by " + request.holder));
-    CAIRN_CHECK_OK(catalog::uploads::lapse_fenced(tx, request.volume, at.now,
-                                                  at.now + context_.settings.unfinished_upload_time));
+    CAIRN_CHECK_OK(
+        catalog::uploads::lapse_fenced(tx, request.volume, at.now, at.now + context_.settings.unfinished_upload_time));
   }
   Lease lease;
   lease.id = LeaseId::random(context_.random);
@@ -178,7 +182,8 @@ Result<std::optional<LeaseSummary>> Leases::break_lease(VolumeId volume, std::st
     CAIRN_TRY(std::vector<catalog::LeaseRow> current, catalog::leases::list_current(tx, volume));
     if (current.empty()) return std::optional<LeaseSummary>();
     CAIRN_CHECK_OK(catalog::leases::end_all(tx, volume, at.now, "broken by " + std::string(by_whom)));
-    CAIRN_CHECK_OK(catalog::uploads::lapse_fenced(tx, volume, at.now, at.now + context_.settings.unfinished_upload_time));
+    CAIRN_CHECK_OK(
+        catalog::uploads::lapse_fenced(tx, volume, at.now, at.now + context_.settings.unfinished_upload_time));
     return std::optional<LeaseSummary>(lease_summary(current.front(), at));
   });
 }

@@ -1,6 +1,7 @@
 // Writer leases (F10, F3): rows of (volume, mode, holder, fence, seen, expiry). A publication is accepted while its own
 // lease row is current; an expired lease stays current until somebody takes it, so lateness alone never fences anybody.
-// The fence of a volume only grows: every grant gets one more, and a holder that was taken over finds out by lease_lost.
+// The fence of a volume only grows: every grant gets one more, and a holder that was taken over finds out by
+// lease_lost.
 //
 // Only exclusive leases are granted; rows and rules are laid out for shared ones, which are refused.
 //
@@ -48,9 +49,10 @@ class Leases {
  public:
   explicit Leases(Context& context) : context_(context) {}
 
-  // writer_lease_held with kind, holder, since, until, and the command that helps. Rules: the current secret takes over at
-  // once; the same user and source after settings.same_source_time without a heartbeat; anyone after lease_time. Uploads
-  // of an ended lease become lapsed in the same transaction (runs' and sessions' stay open: what they bring goes aside).
+  // writer_lease_held with kind, holder, since, until, and the command that helps. Rules: the current secret takes over
+  // at once; the same user and source after settings.same_source_time without a heartbeat; anyone after lease_time.
+  // Uploads of an ended lease become lapsed in the same transaction (runs' and sessions' stay open: what they bring
+  // goes aside).
   Result<Lease> acquire(const LeaseRequest& request);
   // Inside the caller's transaction, so that a run takes all its leases at once.
   Result<Lease> acquire(catalog::Tx& tx, const LeaseRequest& request);

@@ -134,7 +134,8 @@ TEST_P(LeasesTest, AgreesWithTheModel) {
         bool secret = held && dice.below(4) == 0;
         if (secret) request.takeover_secret = held->lease.secret;
         int64_t silent = held ? now_s - held->seen_s : 0;
-        bool may = !held || secret || silent >= 15 * 60 || (silent >= 60 && held->user == user && held->source == request.source);
+        bool may = !held || secret || silent >= 15 * 60 ||
+                   (silent >= 60 && held->user == user && held->source == request.source);
         auto lease = leases.acquire(request);
         ASSERT_EQ(lease.has_value(), may) << "step " << step;
         if (!lease) break;

@@ -14,7 +14,8 @@ TEST(Names, Rules) {
   for (const char* good : {"a", "7", "research", "a-b", "x-1-y", "0123456789012345678901234567890123456789"}) {
     EXPECT_TRUE(check_volume_name(good)) << good;
   }
-  for (const char* bad : {"", "-a", "a-", "A", "a_b", "a.b", "a/b", "ü", "~a", "01234567890123456789012345678901234567890"}) {
+  for (const char* bad :
+       {"", "-a", "a-", "A", "a_b", "a.b", "a/b", "ü", "~a", "01234567890123456789012345678901234567890"}) {
     Status status = check_volume_name(bad);
     ASSERT_FALSE(status) << bad;
     EXPECT_EQ(status.error().code(), Code::kVolumeNameInvalid);
@@ -31,7 +32,8 @@ TEST(Sizes, Parse) {
   EXPECT_EQ(*parse_size("1048576"), 1048576);
   EXPECT_EQ(*parse_size("0.1Ki"), 103);  // rounded up
   EXPECT_EQ(*parse_size(".5Gi"), kGi / 2);
-  for (const char* bad : {"", "Gi", "0", "-1", "1.2.3", "1 Gi", "5TiB", "1e", "1e99", "99999999999999999999", "100Ei", "5m", "0x10"}) {
+  for (const char* bad :
+       {"", "Gi", "0", "-1", "1.2.3", "1 Gi", "5TiB", "1e", "1e99", "99999999999999999999", "100Ei", "5m", "0x10"}) {
     Result<int64_t> size = parse_size(bad);
     ASSERT_FALSE(size) << bad;
     EXPECT_EQ(size.error().code(), Code::kSizeInvalid) << bad;
@@ -54,7 +56,8 @@ TEST(Sizes, FormatIsReadBackExactly) {
 
 TEST(History, Policies) {
   for (const char* good : {"7d", "30d", "20", "1", "off"}) EXPECT_EQ(HistoryPolicy::parse(good)->to_string(), good);
-  for (const char* bad : {"", "d", "0", "0d", "-1", "7 d", "7h", "99999d", "on", "1.5d"}) EXPECT_FALSE(HistoryPolicy::parse(bad)) << bad;
+  for (const char* bad : {"", "d", "0", "0d", "-1", "7 d", "7h", "99999d", "on", "1.5d"})
+    EXPECT_FALSE(HistoryPolicy::parse(bad)) << bad;
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ std::string body_hash(const PublishRequest& request) {
 }
 
 Status check_request(const PublishRequest& request) {
-  static constexpr std::array<std::string_view, 7> kKinds = {"put", "checkpoint", "final", "save", "log", "remove", "restore"};
+  static constexpr std::array<std::string_view, 7> kKinds = {"put", "checkpoint", "final",  "save",
+                                                             "log", "remove",     "restore"};
   if (request.request.is_none()) return Error(Code::kRequestInvalid, "a publication needs a request id");
   if (std::find(kKinds.begin(), kKinds.end(), request.kind) == kKinds.end()) {
     return Error(Code::kRequestInvalid, "a publication's kind is put, checkpoint, final, save, log, remove or restore");
@@ -76,34 +77,44 @@ bool leaves_open(const Error& error) {
 Publisher::Publisher(Context& context) : impl_(std::make_unique<Impl>(context)) {}
 Publisher::~Publisher() = default;
 
-void Publisher::set_step_hook(std::function<Status(std::string_view)> hook) { impl_->hook = std::move(hook); }
-void Publisher::disable_touch_for_canary() { impl_->touch = false; }
+void Publisher::set_step_hook(std::function<Status(std::string_view)> hook) {
+  impl_->hook = std::move(hook);
+}
+void Publisher::disable_touch_for_canary() {
+  impl_->touch = false;
+}
 
-Result<Publication> Publisher::publish(const PublishRequest& request, Deadline deadline, const AlsoInTx<Publication>& also) {
+Result<Publication> Publisher::publish(const PublishRequest& request, Deadline deadline,
+                                       const AlsoInTx<Publication>& also) {
   CAIRN_CHECK_OK(check_request(request));
   const std::string hash = body_hash(request);
-  CAIRN_TRY(catalog::PublishOpRow op, impl_->context.db.transact([&](catalog::Tx& tx) -> Result<catalog::PublishOpRow> {
-    CAIRN_TRY(std::optional<catalog::PublishOpRow> found, catalog::publish_ops::find(tx, request.request));
-    if (found) return *std::move(found);
-    CAIRN_TRY(Writer writer, authorize(tx, request.upload, request.secret));
-    if (request.interim && !keeps_work_aside(writer.upload)) {
-      return Error(Code::kRequestInvalid, "only runs and sessions publish interim snapshots");
-    }
-    catalog::PublishOpRow row;
-    row.request = request.request;
-    row.body_hash = hash;
-    row.volume = writer.upload.volume;
-    row.upload = request.upload;
-    row.changeset = request.changeset;
-    row.kind = request.kind;
-    row.message = request.message;
-    row.interim = request.interim;
-    row.base_number = request.base_snapshot;
-    CAIRN_TRY(row.created, impl_->context.catalog_clock.now(tx));
-    CAIRN_TRY(bool inserted, catalog::publish_ops::insert(tx, row));
-    if (!inserted) return Error(Code::kBusy, "the same request is being taken by another server", "ask again");
-    return row;
-  }, deadline));
+  CAIRN_TRY(catalog::PublishOpRow op,
+            impl_->context.db.transact(
+                [&](catalog::Tx& tx) -> Result<catalog::PublishOpRow> {
+                  CAIRN_TRY(std::optional<catalog::PublishOpRow> found,
+                            catalog::publish_ops::find(tx, request.request));
+                  if (found) return *std::move(found);
+                  CAIRN_TRY(Writer writer, authorize(tx, request.upload, request.secret));
+                  if (request.interim && !keeps_work_aside(writer.upload)) {
+                    return Error(Code::kRequestInvalid, "only runs and sessions publish interim snapshots");
+                  }
+                  catalog::PublishOpRow row;
+                  row.request = request.request;
+                  row.body_hash = hash;
+                  row.volume = writer.upload.volume;
+                  row.upload = request.upload;
+                  row.changeset = request.changeset;
+                  row.kind = request.kind;
+                  row.message = request.message;
+                  row.interim = request.interim;
+                  row.base_number = request.base_snapshot;
+                  CAIRN_TRY(row.created, impl_->context.catalog_clock.now(tx));
+                  CAIRN_TRY(bool inserted, catalog::publish_ops::insert(tx, row));
+                  if (!inserted)
+                    return Error(Code::kBusy, "the same request is being taken by another server", "ask again");
+                  return row;
+                },
+                deadline));
   if (op.body_hash != hash) {
     return Error(Code::kRequestIdReused, "request " + request.request.hex() + " was used for another publication",
                  "use a new request id for another body");
@@ -112,7 +123,8 @@ Result<Publication> Publisher::publish(const PublishRequest& request, Deadline d
 }
 
 // Waits for the volume's turn, or for whoever is working on this very operation.
-Result<Publication> Publisher::Impl::drive(RequestId request, const Deadline& deadline, const AlsoInTx<Publication>& also) {
+Result<Publication> Publisher::Impl::drive(RequestId request, const Deadline& deadline,
+                                           const AlsoInTx<Publication>& also) {
   while (true) {
     CAIRN_TRY(std::optional<catalog::PublishOpRow> op,
               context.db.read([&](catalog::Tx& tx) { return catalog::publish_ops::find(tx, request); }));
@@ -124,7 +136,8 @@ Result<Publication> Publisher::Impl::drive(RequestId request, const Deadline& de
     CAIRN_TRY(bool claimed, claim(attempt));
     if (claimed) return run(attempt, deadline, also);
     if (deadline.expired()) {
-      return Error(Code::kBusy, "another publication of this volume is under way", "ask again with the same request id");
+      return Error(Code::kBusy, "another publication of this volume is under way",
+                   "ask again with the same request id");
     }
     context.clock.sleep_for(kPollPause);
   }
@@ -146,15 +159,18 @@ Status Publisher::Impl::renew(const Attempt& attempt) {
     CAIRN_TRY(catalog::LeaseTime now, context.catalog_clock.lease_now(tx));
     CAIRN_TRY(bool held, catalog::volumes::renew_publishing(tx, attempt.op.volume, attempt.claim,
                                                             now + context.settings.publish_claim_time));
-    if (!held) return Error(Code::kBusy, "another server goes on with this publication", "ask again with the same request id");
+    if (!held)
+      return Error(Code::kBusy, "another server goes on with this publication", "ask again with the same request id");
     return ok();
   });
 }
 
-Result<Publication> Publisher::Impl::run(Attempt& attempt, const Deadline& deadline, const AlsoInTx<Publication>& also) {
+Result<Publication> Publisher::Impl::run(Attempt& attempt, const Deadline& deadline,
+                                         const AlsoInTx<Publication>& also) {
   // The head or a pack of our own may go between reading and swapping: then all is done again from the new state.
   constexpr int kAttemptsMax = 5;
-  Result<Publication> result = Error(Code::kBusy, "the volume changes all the time", "ask again with the same request id");
+  Result<Publication> result =
+      Error(Code::kBusy, "the volume changes all the time", "ask again with the same request id");
   for (int i = 0; i < kAttemptsMax; ++i) {
     attempt.again = false;
     attempt.own_packs.clear();

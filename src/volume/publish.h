@@ -1,8 +1,8 @@
 // Publication: turns a changeset into a new head, whole or not at all. Only this code writes trees.
 //
-// A publication is an operation row keyed by the request id: the same id attaches to it and gets its result, another body
-// under the same id is request_id_reused, and any server may go on with one whose server died, because every step before
-// the head swap is repeatable and the swap is one conditional transaction. One publication per volume at a time.
+// A publication is an operation row keyed by the request id: the same id attaches to it and gets its result, another
+// body under the same id is request_id_reused, and any server may go on with one whose server died, because every step
+// before the head swap is repeatable and the swap is one conditional transaction. One publication per volume at a time.
 //
 // Order: pack rows and packs (by the client) → changeset → node packs (row before object) → snapshot record → the swap,
 // which checks lease, head, size and upload, touches every pack the new root needs beyond its base, and fails with
@@ -34,8 +34,8 @@ struct PublishRequest {
   std::string message;
   // Published while the writer goes on: only the newest such snapshot of an upload stays. Runs and sessions only.
   bool interim = false;
-  // What the changeset was computed against; the upload's base or last publication when absent. Matters for side snapshots:
-  // a publication to the head is merged into the head.
+  // What the changeset was computed against; the upload's base or last publication when absent. Matters for side
+  // snapshots: a publication to the head is merged into the head.
   std::optional<int64_t> base_snapshot;
 };
 
@@ -63,14 +63,14 @@ class Publisher {
   explicit Publisher(Context& context);
   ~Publisher();
 
-  // Uploads must not write below runs/ (runs and sessions may); contents_exceed_size names the numbers. A run's or session's
-  // publication whose lease is lost or whose contents exceed the size becomes a side snapshot instead.
-  // Waits while another publication of the volume is under way, until the deadline: busy. outcome_unknown and
-  // unavailable leave the operation open: ask again with the same request id.
+  // Uploads must not write below runs/ (runs and sessions may); contents_exceed_size names the numbers. A run's or
+  // session's publication whose lease is lost or whose contents exceed the size becomes a side snapshot instead. Waits
+  // while another publication of the volume is under way, until the deadline: busy. outcome_unknown and unavailable
+  // leave the operation open: ask again with the same request id.
   Result<Publication> publish(const PublishRequest& request, Deadline deadline, const AlsoInTx<Publication>& also = {});
 
-  // `rm` at the server: takes the lease as holder kind server for the moment, publishes the deletions. path_not_found names
-  // the first path that is not there.
+  // `rm` at the server: takes the lease as holder kind server for the moment, publishes the deletions. path_not_found
+  // names the first path that is not there.
   Result<Publication> remove(const RemoveRequest& request, Deadline deadline, const AlsoInTx<Publication>& also = {});
 
   // Goes on with publications whose server died (their claim is past its time). Answers how many were finished.

@@ -24,8 +24,8 @@ Error moved(Attempt& attempt, std::string what) {
   return Error(Code::kBusy, std::move(what), "ask again with the same request id");
 }
 
-// Where the changeset belongs when its writer was fenced off: on what it set aside before, else on what it says it started
-// from, else on its upload's base.
+// Where the changeset belongs when its writer was fenced off: on what it set aside before, else on what it says it
+// started from, else on its upload's base.
 Result<std::optional<catalog::SnapshotRow>> own_base(catalog::Tx& tx, const Attempt& attempt) {
   const catalog::UploadRow& upload = attempt.writer->upload;
   if (attempt.op.base_number) {
@@ -75,7 +75,8 @@ Status Publisher::Impl::merge(Attempt& attempt, const Deadline& deadline) {
   CAIRN_TRY(std::optional<catalog::PackRow> pack,
             context.db.read([&](catalog::Tx& tx) { return catalog::packs::find(tx, attempt.op.changeset); }));
   if (!pack || pack->kind != "changeset" || pack->upload != upload.id || pack->state != "live") {
-    return Error(Code::kChangesetInvalid, "pack " + attempt.op.changeset.hex() + " is not a registered changeset of this upload",
+    return Error(Code::kChangesetInvalid,
+                 "pack " + attempt.op.changeset.hex() + " is not a registered changeset of this upload",
                  "register the changeset before publishing it");
   }
   CAIRN_TRY(object::ObjectKey key, object::ObjectKey::parse(pack->object_key));
@@ -153,7 +154,8 @@ Status Publisher::Impl::finish(catalog::Tx& tx, Attempt& attempt, const Publicat
   row.side_label = result.side_label;
   row.side_reason = result.side_reason;
   CAIRN_TRY(bool finished, catalog::publish_ops::finish(tx, row, now));
-  if (!finished) return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
+  if (!finished)
+    return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
   CAIRN_CHECK_OK(catalog::packs::detach(tx, attempt.op.changeset));
   CAIRN_CHECK_OK(catalog::volumes::release_publishing(tx, attempt.op.volume, attempt.claim));
   if (attempt.writer->upload.kind == "server") {
@@ -170,7 +172,8 @@ namespace {
 Status confirm_lease(Context& context, catalog::Tx& tx, Attempt& attempt, const Instant& at) {
   const catalog::LeaseRow& lease = attempt.writer->lease;
   Duration time = lease.kind == "server" ? context.settings.server_lease_time : context.settings.lease_time;
-  CAIRN_TRY(bool current, catalog::leases::confirm(tx, lease.id, lease.fence, at.now, at.lease_now, at.lease_now + time));
+  CAIRN_TRY(bool current,
+            catalog::leases::confirm(tx, lease.id, lease.fence, at.now, at.lease_now, at.lease_now + time));
   if (current) return ok();
   if (keeps_work_aside(attempt.writer->upload)) return moved(attempt, "the writer lease was taken meanwhile");
   CAIRN_TRY(std::optional<catalog::LeaseRow> row, catalog::leases::find(tx, lease.id));
@@ -222,7 +225,8 @@ catalog::SnapshotRow row_of(const Context& context, const Attempt& attempt, cons
 }  // namespace
 
 Status Publisher::Impl::touch_packs(catalog::Tx& tx, const Attempt& attempt) {
-  std::set<PackId> needed(attempt.merged.packs_named_by_new_nodes.begin(), attempt.merged.packs_named_by_new_nodes.end());
+  std::set<PackId> needed(attempt.merged.packs_named_by_new_nodes.begin(),
+                          attempt.merged.packs_named_by_new_nodes.end());
   needed.insert(*attempt.record_pack);
   std::vector<PackId> packs(needed.begin(), needed.end());
   if (touch) {
@@ -258,7 +262,8 @@ Result<Publication> Publisher::Impl::finish_unchanged(Attempt& attempt, const Al
       deadline);
 }
 
-Result<Publication> Publisher::Impl::swap(Attempt& attempt, const AlsoInTx<Publication>& also, const Deadline& deadline) {
+Result<Publication> Publisher::Impl::swap(Attempt& attempt, const AlsoInTx<Publication>& also,
+                                          const Deadline& deadline) {
   const catalog::UploadRow& upload = attempt.writer->upload;
   const VolumeId volume = attempt.volume.id;
   Result<Publication> swapped = context.db.transact(

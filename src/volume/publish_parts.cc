@@ -31,7 +31,8 @@ Result<bool> CheckedChanges::next(store::Change& change) {
   CAIRN_TRY(bool more, changes_.next(change));
   if (!more || may_write_runs_) return more;
   const std::string& path = change.entry.path;
-  bool refused = change.kind == store::Change::Kind::kDeletePrefix ? store::prefix_touches_runs(path) : store::is_under_runs(path);
+  bool refused =
+      change.kind == store::Change::Kind::kDeletePrefix ? store::prefix_touches_runs(path) : store::is_under_runs(path);
   if (refused) {
     return Error(Code::kRunsReadOnly,
                  "'" + store::escape_for_display(path) + "' is below runs/, which runs and read-write sessions write",
@@ -89,7 +90,9 @@ Status put_own_object(Context& context, const catalog::PackRow& row, codec::Byte
   return Error(Code::kDataCorrupt, "object " + row.object_key + " exists with other bytes");
 }
 
-Result<PackId> NodePacks::next() { return PackId::random(context_.random); }
+Result<PackId> NodePacks::next() {
+  return PackId::random(context_.random);
+}
 
 Status NodePacks::store(const PackId& id, const store::BuiltPack& pack) {
   catalog::PackRow row;
@@ -113,8 +116,9 @@ Status NodePacks::store(const PackId& id, const store::BuiltPack& pack) {
   CAIRN_CHECK_OK(step_("nodes register"));
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     auto index_bytes = static_cast<int64_t>(pack.frames.size() * store::kPackIndexRowBytes + store::kPackFooterBytes);
-    CAIRN_TRY(bool live, catalog::packs::register_live(tx, id, pack.seal.hex(), static_cast<int64_t>(pack.frames.size()),
-                                                       row.size_bytes - index_bytes));
+    CAIRN_TRY(bool live,
+              catalog::packs::register_live(tx, id, pack.seal.hex(), static_cast<int64_t>(pack.frames.size()),
+                                            row.size_bytes - index_bytes));
     if (!live) return chunks_gone({id});
     return ok();
   });

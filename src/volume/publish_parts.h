@@ -1,4 +1,5 @@
-// The parts of a publication between reading its changeset and swapping the head. Private to volume/; publish.cc drives them.
+// The parts of a publication between reading its changeset and swapping the head. Private to volume/; publish.cc drives
+// them.
 #pragma once
 
 #include <functional>
@@ -35,8 +36,8 @@ class ObjectSource final : public store::ByteSource {
   uint64_t offset_ = 0;
 };
 
-// Passes a changeset through and refuses what the writer may not do (S13). `progress` is called every few thousand records:
-// it renews the claim, and its error ends the stream.
+// Passes a changeset through and refuses what the writer may not do (S13). `progress` is called every few thousand
+// records: it renews the claim, and its error ends the stream.
 class CheckedChanges final : public store::ChangeSource {
  public:
   CheckedChanges(store::ChangeSource& changes, bool may_write_runs, std::function<Status()> progress)
@@ -117,8 +118,8 @@ struct Attempt {
 // Writes the snapshot record (row, object, registration) of `attempt`, which gets its pack id.
 Status write_snapshot_record(Context& context, Attempt& attempt, const Deadline& deadline);
 
-// Writes a small object of the server's own making whose row is `row`. An object that is there already was put by us: the
-// id is ours alone.
+// Writes a small object of the server's own making whose row is `row`. An object that is there already was put by us:
+// the id is ours alone.
 Status put_own_object(Context& context, const catalog::PackRow& row, codec::ByteView bytes, const Deadline& deadline);
 
 }  // namespace cairn::volume

@@ -1,5 +1,7 @@
 #include "volume/publish.h"
 
+#include <thread>
+
 #include "catalog/packs.h"
 #include "store/pack.h"
 #include "volume/history.h"
@@ -302,7 +304,8 @@ TEST_P(PublishTest, RemoveAtTheServer) {
 TEST_P(PublishTest, ReadsAreBoundedAndExact) {
   VolumeInfo volume = make_volume("data");
   Contents files;
-  for (int i = 0; i < 300; ++i) files["d" + std::to_string(i % 3) + "/f" + std::to_string(i)] = "text " + std::to_string(i);
+  for (int i = 0; i < 300; ++i)
+    files["d" + std::to_string(i % 3) + "/f" + std::to_string(i)] = "text " + std::to_string(i);
   ASSERT_OK(client().put_files(volume.id, alice_.user, files));
   EXPECT_EQ(*client().read(volume.id), files);
   Reads reads(context());
@@ -347,6 +350,41 @@ TEST_P(PublishTest, PinsAreBoundedAndDie) {
   EXPECT_CODE(Code::kPinNotFound, reads.renew(*first));
 }
 
+// One Publisher, one Context, several threads: as a server uses them.
+TEST_P(PublishTest, ManyAtOnce) {
+  Context shared(db(), store_, system_clock(), system_random());
+  Publisher publisher(shared);
+  Reads reads(shared);
+  std::vector<VolumeInfo> volumes;
+  for (int i = 0; i < 4; ++i) volumes.push_back(make_volume("v" + std::to_string(i)));
+  std::vector<std::thread> threads;
+  for (const VolumeInfo& volume : volumes) {
+    threads.emplace_back([&] {
+      testing::StorageClient own(shared, store_);
+      for (int round = 1; round <= 5; ++round) {
+        LeaseRequest request = request_for(volume.id);
+        auto upload = Uploads(shared).open(request);
+        ASSERT_OK(upload);
+        auto chunks = own.send(*upload, {"round " + std::to_string(round)});
+        ASSERT_OK(chunks);
+        Changes changes;
+        changes.puts["f" + std::to_string(round)] = {chunks->begin()->first, chunks->begin()->second};
+        auto changeset = own.send_changeset(*upload, changes);
+        ASSERT_OK(changeset);
+        PublishRequest publish;
+        publish.request = RequestId::random(system_random());
+        publish.upload = upload->id;
+        publish.secret = upload->lease.secret;
+        publish.changeset = *changeset;
+        ASSERT_OK(publisher.publish(publish, Deadline::after(minutes(1))));
+        ASSERT_OK(Uploads(shared).close(upload->id, upload->lease.secret));
+        EXPECT_EQ(reads.du(volume.id, {}, "")->files, round);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Random changesets against a map.
 TEST_P(PublishTest, AgreesWithTheModel) {
   VolumeInfo volume = make_volume("data");
@@ -356,7 +394,9 @@ TEST_P(PublishTest, AgreesWithTheModel) {
   for (int step = 0; step < 40; ++step) {
     Contents files;
     std::set<std::string, store::PathLess> deletes;
-    auto path = [&] { return std::string(1, static_cast<char>('a' + dice.below(4))) + "/" + std::to_string(dice.below(12)); };
+    auto path = [&] {
+      return std::string(1, static_cast<char>('a' + dice.below(4))) + "/" + std::to_string(dice.below(12));
+    };
     for (uint64_t i = dice.below(5); i > 0; --i) files[path()] = "content " + std::to_string(dice.below(30));
     for (uint64_t i = dice.below(3); i > 0; --i) deletes.insert(dice.below(4) == 0 ? path().substr(0, 1) : path());
     auto published = client().put_files(volume.id, alice_.user, files, deletes);

@@ -1,4 +1,5 @@
 // The last part of a volume's life (Volumes::purge, purge_due): roots end first, then objects go, then rows.
+#include "base/log.h"
 #include "catalog/leases.h"
 #include "catalog/packs.h"
 #include "catalog/pins.h"
@@ -19,9 +20,13 @@ constexpr int64_t kPage = 500;
 // Clocks of signers and stores may differ by this much.
 constexpr Duration kClockSkew = minutes(5);
 
-std::string store_prefix(StoreId store) { return "s/" + store.hex() + "/"; }
+std::string store_prefix(StoreId store) {
+  return "s/" + store.hex() + "/";
+}
 
-Deadline object_deadline(Context& context) { return Deadline::after(minutes(1), context.clock); }
+Deadline object_deadline(Context& context) {
+  return Deadline::after(minutes(1), context.clock);
+}
 
 // Ends everything that makes the volume's contents reachable. True when its store is now under removal.
 Result<bool> end_roots(Context& context, const catalog::VolumeRow& volume) {
@@ -41,14 +46,13 @@ Result<bool> end_roots(Context& context, const catalog::VolumeRow& volume) {
   });
 }
 
-// By rows first, then whatever else lies below the store's own prefix: late PUTs, header, epochs. Only for a store whose row
-// says `removing`.
+// By rows first, then whatever else lies below the store's own prefix: late PUTs, header, epochs. Only for a store
+// whose row says `removing`.
 Status empty_store(Context& context, StoreId store) {
   PackId after;
   while (true) {
-    CAIRN_TRY(std::vector<catalog::PackRow> page, context.db.read([&](catalog::Tx& tx) {
-      return catalog::packs::list_deleting(tx, store, after, kPage);
-    }));
+    CAIRN_TRY(std::vector<catalog::PackRow> page,
+              context.db.read([&](catalog::Tx& tx) { return catalog::packs::list_deleting(tx, store, after, kPage); }));
     for (const catalog::PackRow& pack : page) {
       CAIRN_TRY(object::ObjectKey key, object::ObjectKey::parse(pack.object_key));
       CAIRN_CHECK_OK(context.objects.remove(key, object_deadline(context)));
@@ -81,7 +85,8 @@ Result<bool> purge_volume(Context& context, const catalog::VolumeRow& volume) {
     if (!emptied) {
       std::string why = emptied.error().to_string();
       if (!catalog::is_catalog_text(why)) why = "the object store failed";
-      CAIRN_CHECK_OK(context.db.transact([&](catalog::Tx& tx) { return catalog::volumes::delete_failed(tx, volume.id, why); }));
+      CAIRN_CHECK_OK(
+          context.db.transact([&](catalog::Tx& tx) { return catalog::volumes::delete_failed(tx, volume.id, why); }));
       return false;
     }
   }
@@ -90,12 +95,16 @@ Result<bool> purge_volume(Context& context, const catalog::VolumeRow& volume) {
 
 // Stores whose last volume is gone, after the longest life of a URL that may still have been in use.
 Status finish_stores(Context& context) {
-  CAIRN_TRY(std::vector<catalog::StoreRow> stores, context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::StoreRow>> {
-    CAIRN_TRY(Time now, context.catalog_clock.now(tx));
-    return catalog::stores::list_removing(tx, now - context.settings.url_time - kClockSkew, kPage);
-  }));
+  CAIRN_TRY(std::vector<catalog::StoreRow> stores,
+            context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::StoreRow>> {
+              CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+              return catalog::stores::list_removing(tx, now - context.settings.url_time - kClockSkew, kPage);
+            }));
   for (const catalog::StoreRow& store : stores) {
-    CAIRN_CHECK_OK(empty_store(context, store.id));
+    if (Status emptied = empty_store(context, store.id); !emptied) {
+      log_warning("store {} was not emptied: {}", store.id.hex(), emptied.error().to_string());
+      continue;
+    }
     CAIRN_CHECK_OK(context.db.transact([&](catalog::Tx& tx) { return catalog::stores::remove(tx, store.id); }));
   }
   return ok();
@@ -134,8 +143,10 @@ Result<int64_t> Volumes::purge_due() {
       return catalog::volumes::list_in_state(tx, state, VolumeId(), kPage);
     }));
     for (const catalog::VolumeRow& row : rows) {
-      CAIRN_TRY(bool done, purge_volume(context_, row));
-      if (done) ++gone;
+      // One that cannot be removed now keeps no other from it.
+      Result<bool> done = purge_volume(context_, row);
+      if (!done) log_warning("volume {} was not removed: {}", row.id.hex(), done.error().to_string());
+      if (done && *done) ++gone;
     }
   }
   CAIRN_CHECK_OK(finish_stores(context_));

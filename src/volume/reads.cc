@@ -41,7 +41,9 @@ Error pin_not_found(PinId pin) {
 }
 
 // Validates a path to read: "" is the volume itself.
-Status check_path(std::string_view path) { return path.empty() ? ok() : store::validate_path(path); }
+Status check_path(std::string_view path) {
+  return path.empty() ? ok() : store::validate_path(path);
+}
 
 Error path_not_found(const Target& target, std::string_view path) {
   return Error(Code::kPathNotFound,
@@ -154,9 +156,10 @@ Result<Pinned> Reads::pin(catalog::Tx& tx, VolumeId volume, std::optional<int64_
   pin_row.expires_lease = at.lease_now + context.settings.pin_time;
   CAIRN_TRY(bool inserted, catalog::pins::insert(tx, pin_row, static_cast<int64_t>(limits::kPinsPerVolumeMax)));
   if (!inserted) {
-    return Error(Code::kLimitExceeded,
-                 "volume '" + row.name + "' has " + std::to_string(limits::kPinsPerVolumeMax) + " readers, which is the most",
-                 "wait until some of them end");
+    return Error(
+        Code::kLimitExceeded,
+        "volume '" + row.name + "' has " + std::to_string(limits::kPinsPerVolumeMax) + " readers, which is the most",
+        "wait until some of them end");
   }
   Pinned pinned;
   pinned.pin = pin_row.id;
@@ -181,15 +184,16 @@ Result<ListingPage> Reads::listing(PinId pin, std::string_view path, std::string
                                    uint64_t max_bytes) {
   CAIRN_CHECK_OK(check_path(path));
   CAIRN_CHECK_OK(check_path(after));
-  if (chunk_after > 0 && after.empty()) return Error(Code::kRequestInvalid, "chunks are skipped within a file: name it");
+  if (chunk_after > 0 && after.empty())
+    return Error(Code::kRequestInvalid, "chunks are skipped within a file: name it");
   CAIRN_TRY(Target target, impl_->open_pin(pin));
   std::shared_ptr<store::NodeSource> source = impl_->sources.get(target.store);
   std::optional<store::ListCursor> cursor;
   if (!after.empty()) cursor = store::ListCursor{std::string(after), chunk_after};
   store::BytesSink sink;
   CAIRN_TRY(store::ListingPage page,
-            store::write_listing(*source, target.root, path, cursor, std::clamp(max_bytes, kPageBytesMin, kPageBytesMax), sink,
-                                 impl_->deadline()));
+            store::write_listing(*source, target.root, path, cursor,
+                                 std::clamp(max_bytes, kPageBytesMin, kPageBytesMax), sink, impl_->deadline()));
   ListingPage result;
   result.changeset = sink.take();
   result.more = page.next.has_value();

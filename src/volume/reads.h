@@ -2,8 +2,8 @@
 // cursor, two descents for counts.
 //
 // A pin is made in the transaction that resolves the snapshot, is renewed by every listing page and grant, and dies
-// settings.pin_time after the last renewal (S6). Packs are granted only when a root of that very volume named them (S7).
-// Paths are raw bytes; "" is the whole volume.
+// settings.pin_time after the last renewal (S6). Packs are granted only when a root of that very volume named them
+// (S7). Paths are raw bytes; "" is the whole volume.
 //
 // Thread-safe.
 #pragma once
@@ -35,8 +35,8 @@ struct ReadFrom {
 struct ListingPage {
   std::vector<uint8_t> changeset;  // PUT entries with their chunks (docs/formats/changeset.md)
   bool more = false;
-  std::string next_after;     // path to ask on from
-  uint64_t next_chunk = 0;    // chunks of the file `next_after` that were already sent; 0 = all of it
+  std::string next_after;   // path to ask on from
+  uint64_t next_chunk = 0;  // chunks of the file `next_after` that were already sent; 0 = all of it
 };
 
 enum class EntryKind { kFile, kDirectory, kSymlink };

@@ -36,7 +36,8 @@ Result<Paths> paths_of(const RemoveRequest& request) {
   }
   Paths all;
   for (const std::string& path : request.paths) {
-    if (path.empty()) return Error(Code::kPathInvalid, "name what to remove: the whole volume goes with `cairn volumes delete`");
+    if (path.empty())
+      return Error(Code::kPathInvalid, "name what to remove: the whole volume goes with `cairn volumes delete`");
     CAIRN_CHECK_OK(store::validate_path(path));
     all.insert(path);
   }
@@ -55,7 +56,8 @@ Result<codec::Bytes> changeset_of(store::NodeSource& source, const store::RootRe
   for (const std::string& path : paths) {
     CAIRN_TRY(std::optional<store::PathStat> found, tree.stat(path));
     if (!found) {
-      return Error(Code::kPathNotFound, "there is no '" + store::escape_for_display(path) + "' on volume '" + volume + "'",
+      return Error(Code::kPathNotFound,
+                   "there is no '" + store::escape_for_display(path) + "' on volume '" + volume + "'",
                    "`cairn volumes ls " + volume + "` shows what there is");
     }
     CAIRN_CHECK_OK(writer.remove_prefix(path));
@@ -66,7 +68,8 @@ Result<codec::Bytes> changeset_of(store::NodeSource& source, const store::RootRe
 
 }  // namespace
 
-Result<Publication> Publisher::remove(const RemoveRequest& request, Deadline deadline, const AlsoInTx<Publication>& also) {
+Result<Publication> Publisher::remove(const RemoveRequest& request, Deadline deadline,
+                                      const AlsoInTx<Publication>& also) {
   Context& context = impl_->context;
   if (request.request.is_none()) return Error(Code::kRequestInvalid, "a removal needs a request id");
   CAIRN_TRY(Paths paths, paths_of(request));

@@ -75,18 +75,24 @@ LeaseSummary lease_summary(const catalog::LeaseRow& row, const Instant& at) {
 Result<store::RootRef> root_of(const catalog::SnapshotRow& row) {
   std::optional<codec::Bytes> bytes = codec::hex_decode(row.root_place);
   if (!bytes) {
-    return Error(Code::kDataCorrupt, "snapshot " + std::to_string(row.number) + " has a root that is not hex in the catalog");
+    return Error(Code::kDataCorrupt,
+                 "snapshot " + std::to_string(row.number) + " has a root that is not hex in the catalog");
   }
   CAIRN_TRY(store::RootRef root, store::decode_root(*bytes));
   if (root.digest.hex() != row.root_digest) {
-    return Error(Code::kDataCorrupt, "snapshot " + std::to_string(row.number) + " has two different roots in the catalog");
+    return Error(Code::kDataCorrupt,
+                 "snapshot " + std::to_string(row.number) + " has two different roots in the catalog");
   }
   return root;
 }
 
-std::string root_text(const store::RootRef& root) { return codec::hex_encode(store::encode_root(root)); }
+std::string root_text(const store::RootRef& root) {
+  return codec::hex_encode(store::encode_root(root));
+}
 
-std::string secret_hash(std::string_view secret) { return codec::sha256(codec::as_bytes(secret)).hex(); }
+std::string secret_hash(std::string_view secret) {
+  return codec::sha256(codec::as_bytes(secret)).hex();
+}
 
 Error volume_not_found(std::string_view name) {
   return Error(Code::kVolumeNotFound, "there is no volume '" + store::escape_for_display(name.substr(0, 80)) + "'",
@@ -113,7 +119,6 @@ Result<catalog::VolumeRow> created_volume(catalog::Tx& tx, UserId owner, std::st
 std::string ending_hint(std::string_view kind, std::string_view volume_name, std::string_view holder) {
   std::string name(volume_name);
   if (kind == "run") return "wait for it, or `cairn train list` shows it and `cairn train stop RUN` ends it";
-  if (kind == "session") return "`cairn volumes stop " + name + " SESSION` ends it";
   if (kind == "server") return "it takes a moment: try again";
   (void)holder;
   return "wait for it, or `cairn volumes break-lease " + name + "` ends it";
@@ -122,7 +127,8 @@ std::string ending_hint(std::string_view kind, std::string_view volume_name, std
 Error lease_lost(catalog::Tx& tx, const catalog::LeaseRow& lease) {
   std::string name = lease.volume.hex();
   if (auto volume = catalog::volumes::find(tx, lease.volume); volume && *volume) name = (*volume)->name;
-  std::string message = "the writer lease of volume '" + name + "' (fence " + std::to_string(lease.fence) + ") has ended";
+  std::string message =
+      "the writer lease of volume '" + name + "' (fence " + std::to_string(lease.fence) + ") has ended";
   if (!lease.end_reason.empty()) message += ": " + lease.end_reason;
   Error error(Code::kLeaseLost, message, "run the command again: what had arrived is not sent again");
   if (auto current = catalog::leases::list_current(tx, lease.volume); current && !current->empty()) {

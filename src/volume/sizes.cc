@@ -18,13 +18,22 @@ struct Unit {
   std::string_view suffix;
   uint64_t bytes;
 };
-constexpr std::array<Unit, 12> kUnits = {{{"Ei", 1ULL << 60}, {"Pi", 1ULL << 50}, {"Ti", 1ULL << 40}, {"Gi", 1ULL << 30},
-                                          {"Mi", 1ULL << 20}, {"Ki", 1ULL << 10}, {"E", 1'000'000'000'000'000'000ULL},
-                                          {"P", 1'000'000'000'000'000ULL}, {"T", 1'000'000'000'000ULL},
-                                          {"G", 1'000'000'000ULL}, {"M", 1'000'000ULL}, {"k", 1'000ULL}}};
+constexpr std::array<Unit, 12> kUnits = {{{"Ei", 1ULL << 60},
+                                          {"Pi", 1ULL << 50},
+                                          {"Ti", 1ULL << 40},
+                                          {"Gi", 1ULL << 30},
+                                          {"Mi", 1ULL << 20},
+                                          {"Ki", 1ULL << 10},
+                                          {"E", 1'000'000'000'000'000'000ULL},
+                                          {"P", 1'000'000'000'000'000ULL},
+                                          {"T", 1'000'000'000'000ULL},
+                                          {"G", 1'000'000'000ULL},
+                                          {"M", 1'000'000ULL},
+                                          {"k", 1'000ULL}}};
 
 Error invalid(std::string_view text, std::string_view why) {
-  return Error(Code::kSizeInvalid, "'" + store::escape_for_display(text.substr(0, 64)) + "' is not a size: " + std::string(why),
+  return Error(Code::kSizeInvalid,
+               "'" + store::escape_for_display(text.substr(0, 64)) + "' is not a size: " + std::string(why),
                "write a size like 500Gi, 1.5Ti, 100G or 1048576");
 }
 
@@ -61,7 +70,8 @@ Result<int64_t> parse_size(std::string_view text) {
       continue;
     }
     if (c < '0' || c > '9') break;
-    if (digits > 999'999'999'999'999'999ULL || scale > 99'999'999'999'999'999ULL) return invalid(text, "it has too many digits");
+    if (digits > 999'999'999'999'999'999ULL || scale > 99'999'999'999'999'999ULL)
+      return invalid(text, "it has too many digits");
     digits = digits * 10 + static_cast<uint64_t>(c - '0');
     if (point) scale *= 10;
     ++count;

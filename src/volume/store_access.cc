@@ -46,7 +46,8 @@ Result<PackEnd> read_pack_end(object::ObjectStore& objects, const std::string& k
   return end;
 }
 
-Result<std::shared_ptr<const store::PackIndex>> PackIndexes::get(const catalog::PackRow& pack, const Deadline& deadline) {
+Result<std::shared_ptr<const store::PackIndex>> PackIndexes::get(const catalog::PackRow& pack,
+                                                                 const Deadline& deadline) {
   {
     std::lock_guard lock(mutex_);
     auto found = cached_.find(pack.id);
@@ -57,8 +58,7 @@ Result<std::shared_ptr<const store::PackIndex>> PackIndexes::get(const catalog::
   }
   CAIRN_TRY(PackEnd end, read_pack_end(context_.objects, pack.object_key, pack.size_bytes, deadline));
   if (!pack.seal || end.tail.seal.hex() != *pack.seal) {
-    return Error(Code::kDataCorrupt, "the index of pack " + pack.id.hex() + " is not the one that was registered",
-                 "`cairn volumes check` reads the whole volume");
+    return Error(Code::kDataCorrupt, "the index of pack " + pack.id.hex() + " is not the one that was registered");
   }
   size_t bytes = end.index->frames().size() * sizeof(store::FrameInfo) + 256;
   std::lock_guard lock(mutex_);

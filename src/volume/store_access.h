@@ -1,5 +1,5 @@
-// How this module reads a store: verified tree nodes and sealed pack indexes, each through a bounded cache. Nothing here is
-// believed that was not checked against a digest or a seal from the catalog. Private to volume/.
+// How this module reads a store: verified tree nodes and sealed pack indexes, each through a bounded cache. Nothing
+// here is believed that was not checked against a digest or a seal from the catalog. Private to volume/.
 //
 // Thread-safe.
 #pragma once

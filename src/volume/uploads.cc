@@ -23,16 +23,17 @@ namespace {
 constexpr size_t kRegisterMax = 1'000;
 constexpr int64_t kCompletedPerCall = 1'024;
 
-std::string kind_text(PackKind kind) { return std::string(pack_kind_name(kind)); }
+std::string kind_text(PackKind kind) {
+  return std::string(pack_kind_name(kind));
+}
 
 Status check_wishes(const std::vector<PackWish>& wishes) {
   if (wishes.size() > 256) return Error(Code::kRequestTooLarge, "at most 256 packs are promised in one request");
   for (const PackWish& wish : wishes) {
     auto most = static_cast<int64_t>(wish.kind == PackKind::kData ? limits::kPackBytesMax : limits::kChangesetBytesMax);
     if (wish.size_bytes > 0 && wish.size_bytes <= most) continue;
-    return Error(Code::kRequestInvalid,
-                 "a " + kind_text(wish.kind) + " pack of " + std::to_string(wish.size_bytes) + " bytes: 1 to " +
-                     std::to_string(most) + " are possible");
+    return Error(Code::kRequestInvalid, "a " + kind_text(wish.kind) + " pack of " + std::to_string(wish.size_bytes) +
+                                            " bytes: 1 to " + std::to_string(most) + " are possible");
   }
   return ok();
 }
@@ -60,8 +61,8 @@ Result<Checked> check_object(object::ObjectStore& objects, const catalog::PackRo
   CAIRN_TRY(object::ObjectKey key, object::ObjectKey::parse(pack.object_key));
   CAIRN_TRY(object::ObjectInfo info, objects.head(key, deadline));
   if (info.size != static_cast<uint64_t>(pack.size_bytes)) {
-    return Error(Code::kPackInvalid, "pack " + pack.id.hex() + " has " + std::to_string(info.size) + " bytes, promised were " +
-                                         std::to_string(pack.size_bytes));
+    return Error(Code::kPackInvalid, "pack " + pack.id.hex() + " has " + std::to_string(info.size) +
+                                         " bytes, promised were " + std::to_string(pack.size_bytes));
   }
   if (info.crc_known && info.crc32c != static_cast<uint32_t>(pack.crc32c)) {
     return Error(Code::kPackInvalid, "pack " + pack.id.hex() + " has CRC32C " + codec::hex_u32(info.crc32c) +
@@ -109,7 +110,9 @@ Result<bool> complete(Context& context, const catalog::PackRow& pack, Checked& c
 
 }  // namespace
 
-std::string_view pack_kind_name(PackKind kind) { return kind == PackKind::kData ? "data" : "changeset"; }
+std::string_view pack_kind_name(PackKind kind) {
+  return kind == PackKind::kData ? "data" : "changeset";
+}
 
 Result<OpenUpload> Uploads::open(const LeaseRequest& request, const AlsoInTx<OpenUpload>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Result<OpenUpload> {
@@ -179,7 +182,8 @@ Result<std::vector<PromisedPack>> Uploads::promise(UploadId id, std::string_view
 }
 
 Result<Registration> Uploads::register_packs(UploadId id, std::string_view secret, const std::vector<PackId>& packs) {
-  if (packs.size() > kRegisterMax) return Error(Code::kRequestTooLarge, "at most 1000 packs are registered in one request");
+  if (packs.size() > kRegisterMax)
+    return Error(Code::kRequestTooLarge, "at most 1000 packs are registered in one request");
   CAIRN_TRY(Writer writer, context_.db.read([&](catalog::Tx& tx) { return authorize(tx, id, secret); }));
   Registration registration;
   for (PackId pack_id : std::set<PackId>(packs.begin(), packs.end())) {
@@ -197,8 +201,8 @@ Result<Registration> Uploads::register_packs(UploadId id, std::string_view secre
       CAIRN_TRY(row, context_.db.read(find));
     }
     if (!known || !row || row->upload != id) {
-      registration.rejected.push_back(
-          RejectedPack{pack_id, Error(Code::kPackInvalid, "pack " + pack_id.hex() + " was not promised to this upload")});
+      registration.rejected.push_back(RejectedPack{
+          pack_id, Error(Code::kPackInvalid, "pack " + pack_id.hex() + " was not promised to this upload")});
       continue;
     }
     if (row->state == "live") {
@@ -225,7 +229,8 @@ Result<Registration> Uploads::register_packs(UploadId id, std::string_view secre
   return registration;
 }
 
-Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_view secret, PackId after, int64_t limit) {
+Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_view secret, PackId after,
+                                                       int64_t limit) {
   CAIRN_TRY(Writer writer, context_.db.read([&](catalog::Tx& tx) { return authorize(tx, id, secret); }));
   const catalog::UploadRow& upload = writer.upload;
   if (after.is_none()) {
@@ -259,7 +264,8 @@ Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_
 Status Uploads::close(UploadId id, std::string_view secret) {
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     Result<Writer> writer = authorize(tx, id, secret);
-    if (!writer && (writer.error().code() == Code::kUploadExpired || writer.error().code() == Code::kLeaseLost)) return ok();
+    if (!writer && (writer.error().code() == Code::kUploadExpired || writer.error().code() == Code::kLeaseLost))
+      return ok();
     if (!writer) return std::move(writer).error();
     return close(tx, id);
   });

@@ -74,17 +74,17 @@ class Uploads {
 
   Result<Lease> heartbeat(UploadId id, std::string_view secret);
 
-  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered; quota_exceeded
-  // counts promised bytes.
+  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered;
+  // quota_exceeded counts promised bytes.
   Result<std::vector<PromisedPack>> promise(UploadId id, std::string_view secret, const std::vector<PackWish>& wishes);
   // Compares each object with its promise (length, CRC where the store knows it), reads the index at its end, checks it
-  // and records its seal. Registering again is fine; packs of one's own unfinished uploads are adopted. Rejected ones say
-  // why: pack_invalid, or object_not_found when it never arrived. An error of the whole call means that the store or the
-  // catalog could not be asked. At most 1,000 ids.
+  // and records its seal. Registering again is fine; packs of one's own unfinished uploads are adopted. Rejected ones
+  // say why: pack_invalid, or object_not_found when it never arrived. An error of the whole call means that the store
+  // or the catalog could not be asked. At most 1,000 ids.
   Result<Registration> register_packs(UploadId id, std::string_view secret, const std::vector<PackId>& packs);
 
-  // Adopts the packs of this person's own unfinished uploads of this volume, completes promised ones that did arrive, and
-  // answers the data packs this upload may name, sorted by id after `after`, at most `limit` ≤ 1,000.
+  // Adopts the packs of this person's own unfinished uploads of this volume, completes promised ones that did arrive,
+  // and answers the data packs this upload may name, sorted by id after `after`, at most `limit` ≤ 1,000.
   Result<std::vector<RegisteredPack>> resumable(UploadId id, std::string_view secret, PackId after, int64_t limit);
 
   // Ends the upload and its lease; ok when it had ended before.

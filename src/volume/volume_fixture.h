@@ -1,4 +1,5 @@
-// What the tests of this module stand on: a fresh catalog (both engines), a store in memory, a clock that only moves when told.
+// What the tests of this module stand on: a fresh catalog (both engines), a store in memory, a clock that only moves
+// when told.
 #pragma once
 
 #include <memory>
@@ -16,18 +17,18 @@
 #include "volume/uploads.h"
 #include "volume/volumes.h"
 
-#define ASSERT_OK(...)                                                 \
-  do {                                                                 \
-    auto assert_status = (__VA_ARGS__);                                \
-    ASSERT_TRUE(assert_status) << assert_status.error().to_string();   \
+#define ASSERT_OK(...)                                               \
+  do {                                                               \
+    auto assert_status = (__VA_ARGS__);                              \
+    ASSERT_TRUE(assert_status) << assert_status.error().to_string(); \
   } while (false)
-#define EXPECT_CODE(code_value, ...)                                     \
-  do {                                                                   \
-    auto expect_status = (__VA_ARGS__);                                  \
-    EXPECT_FALSE(expect_status);                                         \
-    if (!expect_status) {                                                \
+#define EXPECT_CODE(code_value, ...)                                                                                  \
+  do {                                                                                                                \
+    auto expect_status = (__VA_ARGS__);                                                                               \
+    EXPECT_FALSE(expect_status);                                                                                      \
+    if (!expect_status) {                                                                                             \
       EXPECT_EQ(wire_name(expect_status.error().code()), wire_name(code_value)) << expect_status.error().to_string(); \
-    }                                                                    \
+    }                                                                                                                 \
   } while (false)
 
 namespace cairn::volume {

@@ -8,10 +8,10 @@
 #include "catalog/uploads.h"
 #include "catalog/utf8.h"
 #include "catalog/volumes.h"
+#include "object/object_store.h"
 #include "store/paths.h"
 #include "store/store_header.h"
 #include "store/tree_reader.h"
-#include "object/object_store.h"
 #include "volume/names.h"
 #include "volume/rows.h"
 #include "volume/sizes.h"
@@ -52,7 +52,8 @@ Result<VolumeInfo> answer_existing(const catalog::VolumeRow& row, std::optional<
 Status write_store_objects(Context& context, StoreId store, Time now) {
   Deadline deadline = Deadline::after(minutes(1), context.clock);
   store::StoreHeader header = store::new_store_header(store, now, 1);
-  CAIRN_CHECK_OK(context.objects.put_if_absent(store::store_header_key(store), store::encode_store_header(header), deadline));
+  CAIRN_CHECK_OK(
+      context.objects.put_if_absent(store::store_header_key(store), store::encode_store_header(header), deadline));
   return context.objects.put_if_absent(store::epoch_key(store, 1), store::encode_epoch(store, 1), deadline);
 }
 
@@ -83,8 +84,9 @@ Result<std::vector<Use>> uses_of(catalog::Tx& tx, const catalog::VolumeRow& volu
   CAIRN_TRY(std::vector<catalog::LeaseRow> leases, catalog::leases::list_current(tx, volume.id));
   for (const catalog::LeaseRow& lease : leases) {
     if (lease.expires_lease <= at.lease_now) continue;
-    uses.push_back(Use{lease.kind + " " + lease.holder + " (until " + to_rfc3339(lease_summary(lease, at).expires_at) + ")",
-                       ending_hint(lease.kind, volume.name, lease.holder)});
+    uses.push_back(
+        Use{lease.kind + " " + lease.holder + " (until " + to_rfc3339(lease_summary(lease, at).expires_at) + ")",
+            ending_hint(lease.kind, volume.name, lease.holder)});
   }
   CAIRN_TRY(std::vector<catalog::UploadRow> open, catalog::uploads::list_open(tx, volume.id, 100));
   for (const catalog::UploadRow& upload : open) {
@@ -92,7 +94,7 @@ Result<std::vector<Use>> uses_of(catalog::Tx& tx, const catalog::VolumeRow& volu
     bool holds = lease && lease->state == "current" && lease->expires_lease > at.lease_now;
     if (!holds) {
       uses.push_back(Use{upload.kind + " " + upload.holder + " (may have changes that are not published yet)",
-                         "start its node again, or give up its changes with `cairn train delete RUN`"});
+                         "start its node again: it saves them"});
     }
   }
   return uses;
@@ -111,7 +113,8 @@ std::string_view state_name(VolumeState state) {
 }
 
 Result<VolumeInfo> Volumes::create(const Actor& actor, std::string_view name, std::optional<int64_t> size_bytes,
-                                   std::optional<HistoryPolicy> history, bool* created, const AlsoInTx<VolumeInfo>& also) {
+                                   std::optional<HistoryPolicy> history, bool* created,
+                                   const AlsoInTx<VolumeInfo>& also) {
   if (created != nullptr) *created = false;
   CAIRN_CHECK_OK(check_volume_name(name));
   if (size_bytes) CAIRN_CHECK_OK(check_size(context_.settings, *size_bytes));
@@ -254,8 +257,8 @@ Result<VolumeInfo> Volumes::expand(UserId owner, std::string_view name, int64_t 
     CAIRN_TRY(bool grown, catalog::volumes::grow(tx, row.id, size_bytes));
     if (!grown) {
       return Error(Code::kOnlyGrow,
-                   "volume '" + row.name + "' has a size of " + format_size(row.size_bytes) + "; " + format_size(size_bytes) +
-                       " is less, and a volume never shrinks",
+                   "volume '" + row.name + "' has a size of " + format_size(row.size_bytes) + "; " +
+                       format_size(size_bytes) + " is less, and a volume never shrinks",
                    "ask for more than " + format_size(row.size_bytes));
     }
     row.size_bytes = size_bytes;
@@ -333,7 +336,8 @@ Result<VolumeInfo> Volumes::remove(UserId owner, std::string_view name, bool pur
       return Error(Code::kVolumeInUse, message, uses.front().hint).with_holder(uses.front().what);
     }
     CAIRN_CHECK_OK(catalog::leases::end_all(tx, row.id, at.now, "the volume was deleted"));
-    CAIRN_CHECK_OK(catalog::uploads::lapse_fenced(tx, row.id, at.now, at.now + context_.settings.unfinished_upload_time));
+    CAIRN_CHECK_OK(
+        catalog::uploads::lapse_fenced(tx, row.id, at.now, at.now + context_.settings.unfinished_upload_time));
     Time purge_at = at.now + context_.settings.trash_time;
     CAIRN_TRY(bool trashed, catalog::volumes::trash(tx, row.id, at.now, purge_at));
     if (!trashed) return volume_not_found(name);
@@ -354,7 +358,8 @@ Result<VolumeInfo> Volumes::undelete(UserId owner, std::string_view name, std::s
   return context_.db.transact([&](catalog::Tx& tx) -> Result<VolumeInfo> {
     CAIRN_TRY(std::optional<catalog::VolumeRow> row, catalog::volumes::find_trashed(tx, owner, std::string(name)));
     if (!row) {
-      return Error(Code::kVolumeNotFound, "there is no volume '" + store::escape_for_display(name.substr(0, 80)) + "' in the trash",
+      return Error(Code::kVolumeNotFound,
+                   "there is no volume '" + store::escape_for_display(name.substr(0, 80)) + "' in the trash",
                    "`cairn volumes list` shows what can be undeleted");
     }
     CAIRN_TRY(bool back, catalog::volumes::undelete(tx, row->id, new_name));
@@ -372,8 +377,9 @@ Result<VolumeInfo> Volumes::undelete(UserId owner, std::string_view name, std::s
 
 Result<std::vector<SnapshotInfo>> Volumes::snapshots(VolumeId id, int64_t before, int64_t limit, bool all) {
   return context_.db.read([&](catalog::Tx& tx) -> Result<std::vector<SnapshotInfo>> {
-    CAIRN_TRY(std::vector<catalog::SnapshotRow> rows,
-              catalog::snapshots::list(tx, id, before <= 0 ? INT64_MAX : before, all, std::clamp<int64_t>(limit, 1, 1'000)));
+    CAIRN_TRY(
+        std::vector<catalog::SnapshotRow> rows,
+        catalog::snapshots::list(tx, id, before <= 0 ? INT64_MAX : before, all, std::clamp<int64_t>(limit, 1, 1'000)));
     std::vector<SnapshotInfo> snapshots;
     for (const catalog::SnapshotRow& row : rows) snapshots.push_back(snapshot_info(row));
     return snapshots;

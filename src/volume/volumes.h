@@ -2,8 +2,8 @@
 // deduplication and garbage collection) and a head snapshot. Deleting moves a volume to the trash: its name is free at
 // once, its snapshots are frozen, and it is purged after a week or at once.
 //
-// States: created → trashed → deleting → gone; deleting ⇄ delete_failed; trashed → created (undelete). Every transition is
-// one conditional statement.
+// States: created → trashed → deleting → gone; deleting ⇄ delete_failed; trashed → created (undelete). Every transition
+// is one conditional statement.
 //
 // Thread-safe.
 #pragma once
@@ -82,7 +82,7 @@ struct VolumeInfo {
 struct DeletePreview {
   int64_t files = 0;
   int64_t bytes = 0;
-  int64_t checkpoints = 0;  // runs/<run>/checkpoints/step_<N> folders, counted up to 10,000
+  int64_t checkpoints = 0;                    // runs/<run>/checkpoints/step_<N> folders, counted up to 10,000
   std::vector<std::string> checkpoint_paths;  // the first 100, raw bytes
 };
 
@@ -102,8 +102,8 @@ class Volumes {
   void add_usage_probe(UsageProbe probe) { probes_.push_back(std::move(probe)); }
 
   // Idempotent: the same name answers the existing volume; another size is volume_exists_with_other_size with a hint to
-  // expand. Without a size: the default for a new volume, whatever it is for an existing one. `created` (may be null) is
-  // set to whether the volume is new. The store's header and epoch objects are durable before any row names them.
+  // expand. Without a size: the default for a new volume, whatever it is for an existing one. `created` (may be null)
+  // is set to whether the volume is new. The store's header and epoch objects are durable before any row names them.
   Result<VolumeInfo> create(const Actor& actor, std::string_view name, std::optional<int64_t> size_bytes,
                             std::optional<HistoryPolicy> history = {}, bool* created = nullptr,
                             const AlsoInTx<VolumeInfo>& also = {});
@@ -127,19 +127,21 @@ class Volumes {
                                  const AlsoInTx<VolumeInfo>& also = {});
 
   Result<DeletePreview> delete_preview(UserId owner, std::string_view name);
-  // To the trash, or with `purge` straight to removal. volume_in_use says by what and how to end it. A lease past its time
-  // does not protect a volume.
+  // To the trash, or with `purge` straight to removal. volume_in_use says by what and how to end it. A lease past its
+  // time does not protect a volume.
   Result<VolumeInfo> remove(UserId owner, std::string_view name, bool purge, const AlsoInTx<VolumeInfo>& also = {});
   // Removal at once by id (workspaces at the end of their run). Absent is ok.
   Status purge(VolumeId id);
   Result<VolumeInfo> undelete(UserId owner, std::string_view name, std::string_view as = {},
                               const AlsoInTx<VolumeInfo>& also = {});
 
-  // Background: moves trashed volumes past their time to DELETING, removes the data of DELETING and DELETE FAILED ones (rows
-  // first end the roots, then objects go, then rows) and finishes stores under removal. Answers how many volumes are gone.
+  // Background: moves trashed volumes past their time to DELETING, removes the data of DELETING and DELETE FAILED ones
+  // (rows first end the roots, then objects go, then rows) and finishes stores under removal. Answers how many volumes
+  // are gone.
   Result<int64_t> purge_due();
 
-  // Newest first, before `before` (0 = from the newest). Interim, side and the empty snapshot 0 are included on request.
+  // Newest first, before `before` (0 = from the newest). Interim, side and the empty snapshot 0 are included on
+  // request.
   Result<std::vector<SnapshotInfo>> snapshots(VolumeId id, int64_t before, int64_t limit, bool all = false);
   Result<SnapshotInfo> snapshot(VolumeId id, int64_t number);
   // A label keeps a snapshot until it is removed again ("" removes it).

@@ -26,7 +26,8 @@ TEST_P(VolumesTest, CreateIsIdempotent) {
   ASSERT_OK(volumes.create(alice_, "data", {}));
   auto other = volumes.create(alice_, "data", 2'000);
   EXPECT_CODE(Code::kVolumeExistsWithOtherSize, other);
-  EXPECT_NE(other.error().hint().find("cairn volumes expand data --size 2k"), std::string::npos) << other.error().hint();
+  EXPECT_NE(other.error().hint().find("cairn volumes expand data --size 2k"), std::string::npos)
+      << other.error().hint();
   // Another person's volume of that name is another volume.
   auto bobs = volumes.create(bob_, "data", 2'000);
   ASSERT_OK(bobs);
@@ -132,7 +133,8 @@ TEST_P(VolumesTest, TrashUndeleteAndPurge) {
 class FailingRemoval final : public object::ObjectStore {
  public:
   explicit FailingRemoval(object::ObjectStore& inner) : inner_(inner) {}
-  Result<std::unique_ptr<object::ObjectWriter>> create(const object::ObjectKey& key, uint64_t size, const Deadline& d) override {
+  Result<std::unique_ptr<object::ObjectWriter>> create(const object::ObjectKey& key, uint64_t size,
+                                                       const Deadline& d) override {
     return inner_.create(key, size, d);
   }
   Result<std::unique_ptr<object::ObjectReader>> open(const object::ObjectKey& key, const Deadline& d) override {
@@ -141,15 +143,19 @@ class FailingRemoval final : public object::ObjectStore {
   Status put_if_absent(const object::ObjectKey& key, object::ByteView data, const Deadline& d) override {
     return inner_.put_if_absent(key, data, d);
   }
-  Result<object::Bytes> get(const object::ObjectKey& key, uint64_t offset, uint64_t length, const Deadline& d) override {
+  Result<object::Bytes> get(const object::ObjectKey& key, uint64_t offset, uint64_t length,
+                            const Deadline& d) override {
     return inner_.get(key, offset, length, d);
   }
-  Result<object::ObjectInfo> head(const object::ObjectKey& key, const Deadline& d) override { return inner_.head(key, d); }
+  Result<object::ObjectInfo> head(const object::ObjectKey& key, const Deadline& d) override {
+    return inner_.head(key, d);
+  }
   Status remove(const object::ObjectKey& key, const Deadline& d) override {
     if (failing) return Error(Code::kStoreUnavailable, "the store is down");
     return inner_.remove(key, d);
   }
-  Result<object::ListPage> list(const std::string& prefix, const std::string& after, size_t limit, const Deadline& d) override {
+  Result<object::ListPage> list(const std::string& prefix, const std::string& after, size_t limit,
+                                const Deadline& d) override {
     return inner_.list(prefix, after, limit, d);
   }
   bool failing = true;

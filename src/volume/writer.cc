@@ -25,7 +25,8 @@ Result<Writer> authorize(catalog::Tx& tx, UploadId id, std::string_view secret) 
   CAIRN_TRY(std::optional<catalog::UploadRow> upload, catalog::uploads::find(tx, id));
   if (!upload) return Error(Code::kUploadNotFound, "there is no upload " + id.hex(), "run the command again");
   CAIRN_TRY(std::optional<catalog::LeaseRow> lease, catalog::leases::find(tx, upload->lease));
-  if (!lease || !codec::constant_time_equal(codec::as_bytes(secret_hash(secret)), codec::as_bytes(lease->secret_hash))) {
+  if (!lease ||
+      !codec::constant_time_equal(codec::as_bytes(secret_hash(secret)), codec::as_bytes(lease->secret_hash))) {
     return Error(Code::kNotAllowed, "the secret is not that of upload " + id.hex());
   }
   return open_writer(tx, id);

@@ -20,7 +20,9 @@ struct Writer {
 };
 
 // Runs and sessions never lose work: what cannot be published goes into a side snapshot.
-inline bool keeps_work_aside(const catalog::UploadRow& upload) { return upload.kind == "run" || upload.kind == "session"; }
+inline bool keeps_work_aside(const catalog::UploadRow& upload) {
+  return upload.kind == "run" || upload.kind == "session";
+}
 
 // The writer behind an open upload: upload_not_found, upload_expired, or lease_lost for an upload that was fenced off.
 Result<Writer> open_writer(catalog::Tx& tx, UploadId id);
