@@ -12,8 +12,8 @@ constexpr size_t kDepthMax = ObjectKey::kBytesMax / 2 + 1;
 // Walks the folders in key order, holding one page of names a level.
 class Walker {
  public:
-  Walker(os::FileSystem& files, const std::string& root, const std::string& prefix, const std::string& after, size_t limit,
-         const Deadline& deadline)
+  Walker(os::FileSystem& files, const std::string& root, const std::string& prefix, const std::string& after,
+         size_t limit, const Deadline& deadline)
       : files_(files), root_(root), prefix_(prefix), after_(after), limit_(limit), deadline_(deadline) {}
 
   Result<ListPage> run() {

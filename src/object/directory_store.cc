@@ -66,16 +66,15 @@ class DirectoryWriter final : public ObjectWriter {
     CAIRN_CHECK_OK(explained(file_->sync()));
     CAIRN_CHECK_OK(explained(file_->close()));
     std::string path = store_.path_of(key_);
-    std::string folder = os::parent_path(path);
     CAIRN_CHECK_OK(explained(store_.make_folder_of(path)));
     Status linked = store_.files_.link_no_replace(temporary_, path);
     if (!linked && linked.error().code() == Code::kFileExists) {
       // The one that was first may not have come as far as the sync: whoever reads our answer relies on the object.
-      CAIRN_CHECK_OK(explained(store_.files_.sync_directory(folder)));
+      CAIRN_CHECK_OK(explained(store_.make_name_durable(path)));
       return object_exists(key_);
     }
     CAIRN_CHECK_OK(explained(std::move(linked)));
-    return explained(store_.files_.sync_directory(folder));
+    return explained(store_.make_name_durable(path));
   }
   Status remember(Error error) {
     first_error_ = error;
@@ -147,6 +146,11 @@ Status DirectoryStore::make_folder_of(const std::string& path) {
   return ok();
 }
 
+Status DirectoryStore::make_name_durable(const std::string& path) {
+  CAIRN_CHECK_OK(make_folder_of(path));
+  return files_.sync_directory(os::parent_path(path));
+}
+
 Error DirectoryStore::explain(Error error, const ObjectKey& key, const char* verb) const {
   if (error.code() == Code::kFileNotFound) return object_not_found(key);
   std::string what = std::string(verb) + " object " + key.text() + " in " + root_ + ": " + error.message();
@@ -157,11 +161,15 @@ Error DirectoryStore::explain(Error error, const ObjectKey& key, const char* ver
   return Error(error.code() == Code::kFileUnreadable ? Code::kIoError : error.code(), what, error.hint());
 }
 
-Result<std::unique_ptr<ObjectWriter>> DirectoryStore::create(const ObjectKey& key, uint64_t size, const Deadline& deadline) {
+Result<std::unique_ptr<ObjectWriter>> DirectoryStore::create(const ObjectKey& key, uint64_t size,
+                                                             const Deadline& deadline) {
   CAIRN_CHECK_OK(deadline.check());
   Result<bool> taken = files_.exists(path_of(key));
   if (!taken) return explain(taken.error(), key, "look for");
-  if (*taken) return object_exists(key);
+  if (*taken) {
+    Status durable = make_name_durable(path_of(key));
+    return durable ? object_exists(key) : explain(durable.error(), key, "write");
+  }
   uint8_t name[16];
   random_.fill(name);
   std::string temporary = root_ + "/" + kTemporaryFolder + "/" + codec::hex_encode(ByteView(name));
@@ -169,10 +177,12 @@ Result<std::unique_ptr<ObjectWriter>> DirectoryStore::create(const ObjectKey& ke
   if (!file) {
     // An absent folder is a broken store, not an absent object.
     Error error = file.error();
-    if (error.code() == Code::kFileNotFound) return Error(Code::kIoError, "the object store " + root_ + " is gone: " + error.message());
+    if (error.code() == Code::kFileNotFound)
+      return Error(Code::kIoError, "the object store " + root_ + " is gone: " + error.message());
     return explain(std::move(error), key, "write");
   }
-  return std::unique_ptr<ObjectWriter>(std::make_unique<DirectoryWriter>(*this, key, size, temporary, *std::move(file)));
+  return std::unique_ptr<ObjectWriter>(
+      std::make_unique<DirectoryWriter>(*this, key, size, temporary, *std::move(file)));
 }
 
 Result<std::unique_ptr<ObjectReader>> DirectoryStore::open(const ObjectKey& key, const Deadline& deadline) {
@@ -204,6 +214,8 @@ Result<ObjectInfo> DirectoryStore::head(const ObjectKey& key, const Deadline& de
   Result<os::FileStat> stat = files_.stat(path_of(key));
   if (!stat) return explain(stat.error(), key, "look for");
   if (stat->type != os::FileType::kFile) return object_not_found(key);
+  Status durable = make_name_durable(path_of(key));
+  if (!durable) return explain(durable.error(), key, "look for");
   ObjectInfo info;
   info.size = stat->size;
   return info;

@@ -24,7 +24,8 @@ class MemoryWriter final : public ObjectWriter {
     if (first_error_) return *first_error_;
     if (bytes_.size() != size_) return fail(wrong_size(key_, size_, bytes_.size()));
     Status inserted = store_.insert(key_, std::move(bytes_));
-    first_error_ = inserted ? Error(Code::kInternal, "object " + key_.text() + " was committed before") : inserted.error();
+    first_error_ =
+        inserted ? Error(Code::kInternal, "object " + key_.text() + " was committed before") : inserted.error();
     return inserted;
   }
 
@@ -77,7 +78,8 @@ Result<MemoryStore::Object> MemoryStore::find(const ObjectKey& key) const {
   return found->second;
 }
 
-Result<std::unique_ptr<ObjectWriter>> MemoryStore::create(const ObjectKey& key, uint64_t size, const Deadline& deadline) {
+Result<std::unique_ptr<ObjectWriter>> MemoryStore::create(const ObjectKey& key, uint64_t size,
+                                                          const Deadline& deadline) {
   CAIRN_CHECK_OK(deadline.check());
   if (find(key)) return object_exists(key);
   return std::unique_ptr<ObjectWriter>(std::make_unique<MemoryWriter>(*this, key, size));

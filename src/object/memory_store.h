@@ -18,7 +18,8 @@ class MemoryStore final : public ObjectStore {
   Result<Bytes> get(const ObjectKey& key, uint64_t offset, uint64_t length, const Deadline& deadline) override;
   Result<ObjectInfo> head(const ObjectKey& key, const Deadline& deadline) override;
   Status remove(const ObjectKey& key, const Deadline& deadline) override;
-  Result<ListPage> list(const std::string& prefix, const std::string& after, size_t limit, const Deadline& deadline) override;
+  Result<ListPage> list(const std::string& prefix, const std::string& after, size_t limit,
+                        const Deadline& deadline) override;
 
   size_t object_count() const;
   uint64_t total_bytes() const;

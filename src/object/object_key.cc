@@ -7,7 +7,9 @@
 namespace cairn::object {
 namespace {
 
-bool is_key_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; }
+bool is_key_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
 
 }  // namespace
 
@@ -26,7 +28,8 @@ bool ObjectKey::is_valid(std::string_view text) {
 
 Result<ObjectKey> ObjectKey::parse(std::string_view text) {
   if (is_valid(text)) return ObjectKey(text);
-  return Error(Code::kRequestInvalid, "not an object key (segments of a-z 0-9 . _ - joined by '/', at most 512 bytes, not below tmp)");
+  return Error(Code::kRequestInvalid,
+               "not an object key (segments of a-z 0-9 . _ - joined by '/', at most 512 bytes, not below tmp)");
 }
 
 ObjectKey ObjectKey::of(std::string_view text) {

@@ -1,6 +1,6 @@
-// The name of an object: segments of a-z 0-9 . _ - joined by '/', at most 512 bytes in all, none of them empty, "." or "..", the first
-// not "tmp" (a directory store keeps unfinished files there). It is a path below a directory store's root and a key in a bucket
-// just as it is.
+// The name of an object: segments of a-z 0-9 . _ - joined by '/', at most 512 bytes in all, none of them empty, "." or
+// "..", the first not "tmp" (a directory store keeps unfinished files there). It is a path below a directory store's
+// root and a key in a bucket just as it is.
 #pragma once
 
 #include <compare>

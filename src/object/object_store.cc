@@ -18,8 +18,8 @@ Status ObjectReader::read_exactly(uint64_t offset, std::span<uint8_t> out) {
 Result<Bytes> ObjectStore::get_all(const ObjectKey& key, uint64_t max_bytes, const Deadline& deadline) {
   CAIRN_TRY(ObjectInfo info, head(key, deadline));
   if (info.size > max_bytes) {
-    return Error(Code::kLimitExceeded, "object " + key.text() + " is " + std::to_string(info.size) + " bytes; at most " +
-                                           std::to_string(max_bytes) + " are expected");
+    return Error(Code::kLimitExceeded, "object " + key.text() + " is " + std::to_string(info.size) +
+                                           " bytes; at most " + std::to_string(max_bytes) + " are expected");
   }
   return get(key, 0, info.size, deadline);
 }

@@ -1,10 +1,12 @@
-// The seam to the bytes: immutable objects under keys. An object is put whole or not at all and never replaced: a second put of a
-// key is object_exists. A put that returned ok is durable. Reads are exact: asking for bytes that the object does not have is
-// data_corrupt, an absent object is object_not_found. A put that failed with a code of the retry classes kBackoff or kReadBack
-// may have happened all the same.
+// The seam to the bytes: immutable objects under keys. An object is put whole or not at all and never replaced: a
+// second put of a key is object_exists. A put that returned ok is durable, and so is an object that head or
+// object_exists told of; open and get promise no such thing (register by head). Reads are exact: asking for bytes that
+// the object does not have is data_corrupt, an absent object is object_not_found. A put that failed with a code of the
+// retry classes kBackoff or kReadBack may have happened all the same.
 //
-// Every implementation and every decorator passes testing/object_store_contract.h. Stores are thread-safe; a writer belongs to
-// one thread; a reader's read_at may be called from several. Readers and writers must not outlive their store.
+// Every implementation and every decorator passes testing/object_store_contract.h. Stores are thread-safe; a writer
+// belongs to one thread; a reader's read_at may be called from several. Readers and writers must not outlive their
+// store.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +70,8 @@ class ObjectStore {
   virtual ~ObjectStore() = default;
 
   // A new object of exactly `size` bytes. object_exists at once or at commit.
-  virtual Result<std::unique_ptr<ObjectWriter>> create(const ObjectKey& key, uint64_t size, const Deadline& deadline) = 0;
+  virtual Result<std::unique_ptr<ObjectWriter>> create(const ObjectKey& key, uint64_t size,
+                                                       const Deadline& deadline) = 0;
   virtual Result<std::unique_ptr<ObjectReader>> open(const ObjectKey& key, const Deadline& deadline) = 0;
   virtual Status put_if_absent(const ObjectKey& key, ByteView data, const Deadline& deadline) = 0;
   // Exactly the bytes [offset, offset + length). The caller bounds length.
@@ -76,8 +79,9 @@ class ObjectStore {
   virtual Result<ObjectInfo> head(const ObjectKey& key, const Deadline& deadline) = 0;
   // Ok when absent.
   virtual Status remove(const ObjectKey& key, const Deadline& deadline) = 0;
-  // Keys that start with `prefix` (of bytes) and lie after `after`; limit is capped at kListLimitMax. What is put or removed
-  // meanwhile may or may not be seen. For the doctor and `check`: garbage is collected by row, never by listing.
+  // Keys that start with `prefix` (of bytes) and lie after `after`; limit is capped at kListLimitMax. What is put or
+  // removed meanwhile may or may not be seen. For the doctor and `check`: garbage is collected by row, never by
+  // listing.
   virtual Result<ListPage> list(const std::string& prefix, const std::string& after, size_t limit,
                                 const Deadline& deadline) = 0;
 

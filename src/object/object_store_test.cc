@@ -67,7 +67,8 @@ namespace {
 
 TEST(ObjectKey, Rules) {
   for (const char* good : {"a", "s/0a/p/ff", "a.b_c-d/..x", "0", "..."}) EXPECT_TRUE(ObjectKey::is_valid(good)) << good;
-  for (const char* bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "A", "a b", "a\\b", "\xc3\xa4", "a\n", "tmp", "tmp/a"}) {
+  for (const char* bad :
+       {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "A", "a b", "a\\b", "\xc3\xa4", "a\n", "tmp", "tmp/a"}) {
     EXPECT_FALSE(ObjectKey::is_valid(bad)) << bad;
   }
   std::string longest = std::string(255, 'a') + "/" + std::string(256 - 2, 'c') + "/d";

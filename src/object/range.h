@@ -16,13 +16,17 @@ inline Status check_range(const ObjectKey& key, uint64_t size, uint64_t offset, 
                                        std::to_string(length) + " at " + std::to_string(offset) + " were asked for");
 }
 
-inline Error object_not_found(const ObjectKey& key) { return Error(Code::kObjectNotFound, "there is no object " + key.text()); }
-inline Error object_exists(const ObjectKey& key) { return Error(Code::kObjectExists, "object " + key.text() + " is already there"); }
+inline Error object_not_found(const ObjectKey& key) {
+  return Error(Code::kObjectNotFound, "there is no object " + key.text());
+}
+inline Error object_exists(const ObjectKey& key) {
+  return Error(Code::kObjectExists, "object " + key.text() + " is already there");
+}
 
 // For writers: what was appended against what was declared.
 inline Error wrong_size(const ObjectKey& key, uint64_t declared, uint64_t given) {
-  return Error(Code::kRequestInvalid, "object " + key.text() + " was declared with " + std::to_string(declared) + " bytes and got " +
-                                          std::to_string(given));
+  return Error(Code::kRequestInvalid, "object " + key.text() + " was declared with " + std::to_string(declared) +
+                                          " bytes and got " + std::to_string(given));
 }
 
 }  // namespace cairn::object

@@ -63,7 +63,8 @@ Status RetryingStore::compare(const ObjectKey& key, uint64_t size, uint32_t crc3
 
 class RetryingWriter final : public ObjectWriter {
  public:
-  RetryingWriter(RetryingStore& store, ObjectKey key, uint64_t size, std::unique_ptr<ObjectWriter> inner, Deadline deadline)
+  RetryingWriter(RetryingStore& store, ObjectKey key, uint64_t size, std::unique_ptr<ObjectWriter> inner,
+                 Deadline deadline)
       : store_(store), key_(std::move(key)), size_(size), inner_(std::move(inner)), deadline_(std::move(deadline)) {}
 
   Status append(ByteView data) override {
@@ -98,7 +99,8 @@ class RetryingReader final : public ObjectReader {
     return store_.retry(deadline_, [&]() -> Result<size_t> {
       CAIRN_TRY(size_t got, inner_->read_at(offset, out));
       // Nothing, before the end, is a connection that closed early.
-      if (got == 0 && !out.empty() && offset < inner_->size()) return Error(Code::kStoreUnavailable, "the read came back empty");
+      if (got == 0 && !out.empty() && offset < inner_->size())
+        return Error(Code::kStoreUnavailable, "the read came back empty");
       return got;
     });
   }
@@ -110,7 +112,8 @@ class RetryingReader final : public ObjectReader {
   Deadline deadline_;
 };
 
-Result<std::unique_ptr<ObjectWriter>> RetryingStore::create(const ObjectKey& key, uint64_t size, const Deadline& deadline) {
+Result<std::unique_ptr<ObjectWriter>> RetryingStore::create(const ObjectKey& key, uint64_t size,
+                                                            const Deadline& deadline) {
   CAIRN_TRY(std::unique_ptr<ObjectWriter> writer, retry(deadline, [&] { return inner_.create(key, size, deadline); }));
   return std::unique_ptr<ObjectWriter>(std::make_unique<RetryingWriter>(*this, key, size, std::move(writer), deadline));
 }
@@ -141,8 +144,8 @@ Result<Bytes> RetryingStore::get(const ObjectKey& key, uint64_t offset, uint64_t
   return retry(deadline, [&]() -> Result<Bytes> {
     CAIRN_TRY(Bytes bytes, inner_.get(key, offset, length, deadline));
     if (bytes.size() == length) return bytes;
-    return Error(Code::kStoreUnavailable, "reading object " + key.text() + ": " + std::to_string(bytes.size()) + " of " +
-                                              std::to_string(length) + " bytes came");
+    return Error(Code::kStoreUnavailable, "reading object " + key.text() + ": " + std::to_string(bytes.size()) +
+                                              " of " + std::to_string(length) + " bytes came");
   });
 }
 

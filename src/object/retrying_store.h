@@ -1,9 +1,11 @@
-// A decorator that asks again: errors of retry class kBackoff, and a get that comes back short, are tried again after a growing,
-// jittered pause until the caller's deadline. A put whose outcome is unknown and then meets object_exists looks whether the object
-// is the caller's own (size and CRC32C, read back where the store keeps none) before it says ok; when the deadline ends first it
-// answers outcome_unknown. A writer's appends are not repeated, its commit is resolved the same way.
+// A decorator that asks again: errors of retry class kBackoff, and a get that comes back short, are tried again after a
+// growing, jittered pause until the caller's deadline. A put whose outcome is unknown and then meets object_exists
+// looks whether the object is the caller's own (size and CRC32C, read back where the store keeps none) before it says
+// ok; when the deadline ends first it answers outcome_unknown. A writer's appends are not repeated, its commit is
+// resolved the same way.
 //
-// Retries live in this layer only. Thread-safe when the inner store, the clock and `random` are used by it alone or are.
+// Retries live in this layer only. Thread-safe when the inner store, the clock and `random` are used by it alone or
+// are.
 #pragma once
 
 #include <memory>
@@ -32,7 +34,8 @@ class RetryingStore final : public ObjectStore {
   Result<Bytes> get(const ObjectKey& key, uint64_t offset, uint64_t length, const Deadline& deadline) override;
   Result<ObjectInfo> head(const ObjectKey& key, const Deadline& deadline) override;
   Status remove(const ObjectKey& key, const Deadline& deadline) override;
-  Result<ListPage> list(const std::string& prefix, const std::string& after, size_t limit, const Deadline& deadline) override;
+  Result<ListPage> list(const std::string& prefix, const std::string& after, size_t limit,
+                        const Deadline& deadline) override;
 
  private:
   friend class RetryingWriter;

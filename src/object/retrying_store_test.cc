@@ -44,16 +44,24 @@ TEST_F(RetryingStoreTest, SomebodyElsesObjectIsNotTakenForOurs) {
       EXPECT_TRUE(inner_.put_if_absent(key, codec::as_bytes("ours"), deadline));
       return Error(Code::kOutcomeUnknown, "the connection broke");
     }
-    Result<std::unique_ptr<ObjectWriter>> create(const ObjectKey& k, uint64_t s, const Deadline& d) override { return inner_.create(k, s, d); }
-    Result<std::unique_ptr<ObjectReader>> open(const ObjectKey& k, const Deadline& d) override { return inner_.open(k, d); }
-    Result<Bytes> get(const ObjectKey& k, uint64_t o, uint64_t l, const Deadline& d) override { return inner_.get(k, o, l, d); }
+    Result<std::unique_ptr<ObjectWriter>> create(const ObjectKey& k, uint64_t s, const Deadline& d) override {
+      return inner_.create(k, s, d);
+    }
+    Result<std::unique_ptr<ObjectReader>> open(const ObjectKey& k, const Deadline& d) override {
+      return inner_.open(k, d);
+    }
+    Result<Bytes> get(const ObjectKey& k, uint64_t o, uint64_t l, const Deadline& d) override {
+      return inner_.get(k, o, l, d);
+    }
     Result<ObjectInfo> head(const ObjectKey& k, const Deadline& d) override {
       CAIRN_TRY(ObjectInfo info, inner_.head(k, d));
       info.crc_known = false;  // so that the bytes are read back
       return info;
     }
     Status remove(const ObjectKey& k, const Deadline& d) override { return inner_.remove(k, d); }
-    Result<ListPage> list(const std::string& p, const std::string& a, size_t l, const Deadline& d) override { return inner_.list(p, a, l, d); }
+    Result<ListPage> list(const std::string& p, const std::string& a, size_t l, const Deadline& d) override {
+      return inner_.list(p, a, l, d);
+    }
 
    private:
     MemoryStore& inner_;
@@ -64,7 +72,8 @@ TEST_F(RetryingStoreTest, SomebodyElsesObjectIsNotTakenForOurs) {
   EXPECT_EQ(store.put_if_absent(key_, bytes("mine"), Deadline::never()).error().code(), Code::kObjectExists);
   Intruder same(memory_);
   RetryingStore lucky(same, clock_, random_);
-  EXPECT_TRUE(lucky.put_if_absent(ObjectKey::of("b"), bytes("ours"), Deadline::never())) << "equal bytes are as good as ours";
+  EXPECT_TRUE(lucky.put_if_absent(ObjectKey::of("b"), bytes("ours"), Deadline::never()))
+      << "equal bytes are as good as ours";
 }
 
 TEST_F(RetryingStoreTest, AFirstAnswerOfExistsIsBelieved) {
@@ -84,7 +93,8 @@ TEST_F(RetryingStoreTest, StopsAtTheDeadline) {
   EXPECT_EQ(store.head(key_, Deadline::after(seconds(30), clock_)).error().code(), Code::kStoreUnavailable);
   EXPECT_LE(clock_.monotonic() - start, seconds(30));
   EXPECT_GE(clock_.monotonic() - start, seconds(20));
-  EXPECT_EQ(store.put_if_absent(key_, bytes("x"), Deadline::after(seconds(30), clock_)).error().code(), Code::kOutcomeUnknown);
+  EXPECT_EQ(store.put_if_absent(key_, bytes("x"), Deadline::after(seconds(30), clock_)).error().code(),
+            Code::kOutcomeUnknown);
 }
 
 TEST_F(RetryingStoreTest, StopsAfterItsAttemptsAndAtOnceWhenItIsNoUse) {
@@ -126,7 +136,8 @@ TEST(FaultyObjectStore, DamagesWhatIsReadAndNeverWhatIsStored) {
   EXPECT_EQ(codec::as_text(*memory.get(ObjectKey::of("a"), 0, 8, Deadline::never())), "pristine");
   FaultyObjectStore again(memory, clock, plan);
   FaultyObjectStore same(memory, clock, plan);
-  EXPECT_EQ(*again.get(ObjectKey::of("a"), 0, 8, Deadline::never()), *same.get(ObjectKey::of("a"), 0, 8, Deadline::never()));
+  EXPECT_EQ(*again.get(ObjectKey::of("a"), 0, 8, Deadline::never()),
+            *same.get(ObjectKey::of("a"), 0, 8, Deadline::never()));
 }
 
 }  // namespace
