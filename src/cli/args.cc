@@ -23,33 +23,6 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
-// The verb that was typed last, with all of its words.
-std::pair<CLI::App*, std::string> typed_verb(CLI::App& root) {
-  std::pair<CLI::App*, std::string> verb(&root, "cairn");
-  while (!verb.first->get_subcommands().empty()) {
-    verb.first = verb.first->get_subcommands().front();
-    verb.second += " " + verb.first->get_name();
-  }
-  return verb;
-}
-
-}  // namespace
-
-struct Args::Impl {
-  CLI::App app;
-  Action chosen;
-  std::vector<std::string> rest;
-};
-
-Args::Args(const std::string& description, const std::string& version) : impl_(std::make_unique<Impl>()) {
-  impl_->app.description(description);
-  impl_->app.name("cairn");
-  impl_->app.set_version_flag("--version", "cairn " + version);
-  impl_->app.require_subcommand(0, 1);
-}
-
-namespace {
-
 // The verb that was typed, with the verbs above it: "cairn volumes put".
 std::pair<CLI::App*, std::string> deepest(CLI::App& app) {
   CLI::App* verb = &app;
@@ -66,7 +39,25 @@ std::string help_text(CLI::App& app) {
   return verb->help(above);
 }
 
+std::string typed_words(CLI::App& app) {
+  auto [verb, above] = deepest(app);
+  return above + (above.empty() ? "" : " ") + verb->get_name();
+}
+
 }  // namespace
+
+struct Args::Impl {
+  CLI::App app;
+  Action chosen;
+  std::vector<std::string> rest;
+};
+
+Args::Args(const std::string& description, const std::string& version) : impl_(std::make_unique<Impl>()) {
+  impl_->app.description(description);
+  impl_->app.name("cairn");
+  impl_->app.set_version_flag("--version", "cairn " + version);
+  impl_->app.require_subcommand(0, 1);
+}
 
 Args::~Args() = default;
 
@@ -142,11 +133,15 @@ int Args::parse_and_run(int argc, char** argv, Context& context) {
     std::cout << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError& error) {
-    auto [verb, above] = deepest(impl_->app);
-    std::string verbs = above + (above.empty() ? "" : " ") + verb->get_name();
-    return context.output().fail(Error(Code::kUsage, error.what(), "type '" + verbs + " --help'"));
+    context.output().set_json(asks_for_json(own, argv));
+    return context.output().fail(Error(Code::kUsage, error.what(), "type '" + typed_words(impl_->app) + " --help'"));
   }
   if (!impl_->chosen) {
+    if (asks_for_json(own, argv)) {
+      std::string words = typed_words(impl_->app);
+      context.output().set_json(true);
+      return context.output().fail(Error(Code::kUsage, "'" + words + "' needs a verb", "type '" + words + " --help'"));
+    }
     std::cerr << help_text(impl_->app);
     return exit_code(Code::kUsage);
   }
