@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kChecksummedHeaderBytes = 12;
 
 Error corrupt(std::string what) {
-  return Error(Code::kChunkCorrupt, std::move(what), "run: cairn volumes check NAME --read-data");
+  return Error(Code::kChunkCorrupt, std::move(what));
 }
 
 void put_u32(uint8_t* out, uint32_t value) {

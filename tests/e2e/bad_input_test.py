@@ -2,12 +2,13 @@
 """Wrong input and a broken world: every refusal has its code, its exit code, a message and a hint, and harms nothing."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import unittest
 
-from cairn_box import BINARY, Box, BoxTest, free_port, main, noise, read, tree, wait_until, write
+from cairn_box import BINARY, ROOT, Box, BoxTest, free_port, main, noise, read, tree, wait_until, write
 
 
 class WrongWords(BoxTest):
@@ -84,6 +85,20 @@ class WrongWords(BoxTest):
         for arguments in (("volumes", "create"), ("volumes", "create", "v", "--no-such"), ("volumes", "putt"), ("nothing",),
                           ("train",), ("run",), ("volumes", "ls", "v@x"), ("volumes", "ls", "v@0")):
             self.box.fails("usage", 2, *arguments)
+
+    def test_hints_name_commands_that_exist(self):
+        named = {}
+        for folder, _, names in os.walk(f"{ROOT}/src"):
+            for name in names:
+                if name.endswith(".cc") and not name.endswith("_test.cc"):
+                    text = "\n".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', read(os.path.join(folder, name)).decode()))
+                    for words in re.findall(r"\bcairn ((?:volumes|storage|train|nodes|config|tokens|users|keys) [a-z][a-z-]*|[a-z-]{2,})", text):
+                        named.setdefault(words, name)
+        self.assertGreater(len(named), 10)
+        for words, file in named.items():
+            if words not in ("agent exec",) and words.split()[0] not in ("volumes", "storage", "train", "nodes", "config"):
+                words = words.split()[0]
+            self.assertEqual(self.box.cairn(*words.split(), "--help", expect=None).code, 0, f"'cairn {words}' in {file}")
 
     def test_missing_local_file(self):
         self.volume("local")
