@@ -102,8 +102,8 @@ Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& d
   bool mutation = api::route_spec(call.route).mutation;
   if (mutation && call.request.is_none()) call.request = new_request_id();
   bool unknown = false;
+  CAIRN_CHECK_OK(deadline.check());
   for (int tries = 1;; ++tries) {
-    CAIRN_CHECK_OK(deadline.check());
     Try outcome = try_once(call, deadline);
     // Any other answer of the server settles what became of the request, because it knows the request id.
     unknown = outcome.unknown || (unknown && outcome.again);

@@ -98,10 +98,6 @@ Result<ServerSettings> parse_server_settings(std::string_view text, const std::s
       top.complain("listen", "is " + address.error().message(), address.error().hint());
     }
   }
-  if (top.text("public_url", settings.public_url)) {
-    auto url = check_server_url(settings.public_url);
-    if (!url) top.complain("public_url", "is " + url.error().message(), url.error().hint());
-  }
   top.text("data_dir", settings.data_dir);
   if (!settings.data_dir.starts_with('/')) top.complain("data_dir", "must be an absolute path");
   if (top.text("store", settings.store) && !settings.store.starts_with('/')) {

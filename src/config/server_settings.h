@@ -17,7 +17,6 @@ namespace cairn::config {
 struct ServerSettings {
   std::string host = "127.0.0.1";  // "listen" in the file, with the port
   uint16_t port = 8470;
-  std::string public_url;          // how clients reach it, for messages; empty: made from listen
   std::string data_dir;            // keys, admin token; and catalog and store unless said otherwise
   std::string store;               // a directory; empty: <data_dir>/store
   std::string catalog;             // file or postgresql://…; empty: <data_dir>/catalog.db

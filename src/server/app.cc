@@ -185,10 +185,10 @@ Result<http::Response> App::perform(Call& call) {
   CAIRN_TRY(auto earlier, stored_answer(call));
   if (earlier) return *std::move(earlier);
   auto result = handlers_.handle(call);
-  if (!result && result.error().code() == Code::kRequestIdReused && call.stored_key) {
-    // The same request was being done twice at once, and the other was first.
-    CAIRN_TRY(auto other, stored_answer(call));
-    if (other) return *std::move(other);
+  if (!result && call.stored_key) {
+    // The same request may have been under way twice at once: then the other was first, and this one met what it had made.
+    auto other = stored_answer(call);
+    if (other && *other) return **std::move(other);
   }
   if (result && call.stored_key && !call.stored) store_answer(call, *result);
   return result;

@@ -86,6 +86,7 @@ struct Instance::Impl {
     std::unique_ptr<catalog::Db> db;
     std::unique_ptr<object::ObjectStore> objects;
     codec::Bytes url_secret;
+    volume::HistoryPolicy history;
   };
 
   Impl(Opened opened, const config::ServerSettings& settings, Clock& clock, Random& random)
@@ -106,7 +107,7 @@ struct Instance::Impl {
         run_context{storage, volumes, leases, uploads, reads, run_settings(settings)},
         work(run_context),
         services{clock,   random,    *db,   catalog_clock, *objects,  identity, storage, volumes, leases,
-                 uploads, publisher, reads, retention,     collector, work,     urls},
+                 uploads, publisher, reads, retention,     collector, work,     urls, opened.history},
         app(services),
         tasks(services, TaskSettings{settings.gc_interval}) {
     volumes.add_usage_probe(&run::Runs::uses);
@@ -167,6 +168,7 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   CAIRN_TRY(opened.objects, object::DirectoryStore::open_root(files, store_dir, random));
   CAIRN_TRY(opened.url_secret, url_secret(files, dir + "/url.key", random));
 
+  CAIRN_TRY(opened.history, volume::HistoryPolicy::parse(settings.history));
   bool only_server = opened.db->engine() == catalog::Engine::kSqlite;
   auto impl = std::make_unique<Impl>(std::move(opened), settings, clock, random);
   auto stamped = impl->catalog_clock.stamp(*impl->db);

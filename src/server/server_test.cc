@@ -358,7 +358,7 @@ TEST_F(ServerTest, ARunFromQueueToEnd) {
 
   auto started = node->start_attempt(poll->start[0].attempt, {poll->start[0].secret}, soon());
   ASSERT_OK(started);
-  EXPECT_EQ(started->command, (std::vector<std::string>{"sh", "-c", "echo hello"}));
+  EXPECT_EQ(started->command, (std::vector<std::string>{"/bin/sh", "-c", "echo hello"}));
   ASSERT_EQ(started->mounts.size(), 1u);
   EXPECT_TRUE(started->mounts[0].upload);
 

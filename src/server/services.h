@@ -36,6 +36,7 @@ struct Services {
   volume::GarbageCollector& collector;
   WorkHandlers& work;
   const SignedUrls& urls;
+  volume::HistoryPolicy default_history;  // of new volumes
 };
 
 }  // namespace cairn::server

@@ -31,7 +31,7 @@ void Tasks::define() {
   auto add = [this](std::string name, Duration every, bool slow, std::function<Status(const Deadline&)> work) {
     tasks_.push_back(Task{std::move(name), every, slow, std::move(work), Duration(0)});
   };
-  add("work", seconds(2), false, [this](const Deadline&) -> Status {
+  add("work", seconds(5), false, [this](const Deadline&) -> Status {
     s_.work.tick();
     return ok();
   });

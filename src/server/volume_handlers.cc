@@ -29,7 +29,7 @@ Result<http::Response> ApiHandlers::create_volume(Call& call) {
   CAIRN_TRY(api::CreateVolume body, call.body<api::CreateVolume>());
   std::optional<int64_t> size;
   if (body.size_bytes) size = counted(*body.size_bytes);
-  std::optional<volume::HistoryPolicy> history;
+  volume::HistoryPolicy history = s_.default_history;
   if (body.history) {
     CAIRN_TRY(history, volume::HistoryPolicy::parse(*body.history));
   }
