@@ -53,8 +53,12 @@ std::optional<Bytes> decode(std::string_view digits, const std::array<int8_t, 25
 
 }  // namespace
 
-std::string base64_encode(ByteView data) { return encode(data, kStandard, true); }
-std::string base64url_encode(ByteView data) { return encode(data, kUrl, false); }
+std::string base64_encode(ByteView data) {
+  return encode(data, kStandard, true);
+}
+std::string base64url_encode(ByteView data) {
+  return encode(data, kUrl, false);
+}
 
 std::optional<Bytes> base64_decode(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
@@ -62,6 +66,8 @@ std::optional<Bytes> base64_decode(std::string_view text) {
   return decode(text.substr(0, text.size() - padding), kStandardValues);
 }
 
-std::optional<Bytes> base64url_decode(std::string_view text) { return decode(text, kUrlValues); }
+std::optional<Bytes> base64url_decode(std::string_view text) {
+  return decode(text, kUrlValues);
+}
 
 }  // namespace cairn::codec

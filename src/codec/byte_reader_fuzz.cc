@@ -1,5 +1,5 @@
-// The input is a program for a ByteReader over itself: no sequence of reads leaves the view, and what a varint reads writes back
-// as the same bytes.
+// The input is a program for a ByteReader over itself: no sequence of reads leaves the view, and what a varint reads
+// writes back as the same bytes.
 #include "base/check.h"
 #include "codec/bytes.h"
 

@@ -74,7 +74,9 @@ ByteView ByteReader::bytes(size_t count) {
   return view;
 }
 
-ByteView ByteReader::prefixed(size_t max) { return bytes(static_cast<size_t>(varint(max))); }
+ByteView ByteReader::prefixed(size_t max) {
+  return bytes(static_cast<size_t>(varint(max)));
+}
 
 bool ByteReader::expect(ByteView expected) {
   if (!equal(bytes(expected.size()), expected)) fail();

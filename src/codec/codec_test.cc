@@ -11,7 +11,9 @@
 namespace cairn::codec {
 namespace {
 
-Bytes from_hex(std::string_view hex) { return *hex_decode(hex); }
+Bytes from_hex(std::string_view hex) {
+  return *hex_decode(hex);
+}
 
 TEST(Bytes, NumbersRoundTrip) {
   Bytes buffer;
@@ -57,7 +59,8 @@ TEST(Bytes, VarintsRoundTripAtEveryLength) {
 }
 
 TEST(Bytes, VarintsThatAreNotCanonicalAreRefused) {
-  for (const char* hex : {"8000", "ff00", "ffffffffffffffffff02", "80808080808080808080", "ffffffffffffffffffff01", ""}) {
+  for (const char* hex :
+       {"8000", "ff00", "ffffffffffffffffff02", "80808080808080808080", "ffffffffffffffffffff01", ""}) {
     Bytes buffer = from_hex(hex);
     ByteReader reader(buffer);
     reader.varint();
@@ -96,8 +99,12 @@ TEST(Hex, IsStrict) {
 }
 
 TEST(Base64, Rfc4648Vectors) {
-  const std::pair<const char*, const char*> kVectors[] = {{"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},
-                                                          {"foo", "Zm9v"},  {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
+                                                          {"f", "Zg=="},
+                                                          {"fo", "Zm8="},
+                                                          {"foo", "Zm9v"},
+                                                          {"foob", "Zm9vYg=="},
+                                                          {"fooba", "Zm9vYmE="},
                                                           {"foobar", "Zm9vYmFy"}};
   for (const auto& [raw, text] : kVectors) {
     EXPECT_EQ(base64_encode(as_bytes(raw)), text);
@@ -123,12 +130,13 @@ TEST(Crc32c, Rfc3720Vectors) {
     ascending[i] = static_cast<uint8_t>(i);
     descending[i] = static_cast<uint8_t>(31 - i);
   }
-  const std::pair<Bytes, uint32_t> kVectors[] = {{Bytes(), 0},
-                                                 {Bytes(32, 0), 0x8a9136aa},
-                                                 {Bytes(32, 0xff), 0x62a8ab43},
-                                                 {ascending, 0x46dd794e},
-                                                 {descending, 0x113fdb5c},
-                                                 {Bytes(as_bytes("123456789").begin(), as_bytes("123456789").end()), 0xe3069283}};
+  const std::pair<Bytes, uint32_t> kVectors[] = {
+      {Bytes(), 0},
+      {Bytes(32, 0), 0x8a9136aa},
+      {Bytes(32, 0xff), 0x62a8ab43},
+      {ascending, 0x46dd794e},
+      {descending, 0x113fdb5c},
+      {Bytes(as_bytes("123456789").begin(), as_bytes("123456789").end()), 0xe3069283}};
   for (const auto& [data, expected] : kVectors) {
     EXPECT_EQ(crc32c(data), expected);
     EXPECT_EQ(crc32c_table(data, 0), expected);

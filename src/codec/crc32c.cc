@@ -72,7 +72,9 @@ Function chosen() {
 
 }  // namespace
 
-uint32_t crc32c(ByteView data, uint32_t seed) { return chosen()(data, seed); }
+uint32_t crc32c(ByteView data, uint32_t seed) {
+  return chosen()(data, seed);
+}
 
 uint32_t crc32c_table(ByteView data, uint32_t seed) {
   uint32_t crc = ~seed;
@@ -89,7 +91,9 @@ uint32_t crc32c_table(ByteView data, uint32_t seed) {
 
 #if defined(__x86_64__)
 
-bool crc32c_has_hardware() { return __builtin_cpu_supports("sse4.2"); }
+bool crc32c_has_hardware() {
+  return __builtin_cpu_supports("sse4.2");
+}
 
 // The instruction takes three cycles but one can start each cycle: three independent lanes keep it busy.
 __attribute__((target("sse4.2"))) uint32_t crc32c_hardware(ByteView data, uint32_t seed) {
@@ -115,8 +119,12 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_hardware(ByteView data, uint32
 
 #else
 
-bool crc32c_has_hardware() { return false; }
-uint32_t crc32c_hardware(ByteView data, uint32_t seed) { return crc32c_table(data, seed); }
+bool crc32c_has_hardware() {
+  return false;
+}
+uint32_t crc32c_hardware(ByteView data, uint32_t seed) {
+  return crc32c_table(data, seed);
+}
 
 #endif
 

@@ -36,7 +36,9 @@ std::optional<Digest> Digest::from_hex(std::string_view hex) {
   return from_bytes(*decoded);
 }
 
-std::string Digest::hex() const { return hex_encode(view()); }
+std::string Digest::hex() const {
+  return hex_encode(view());
+}
 
 uint64_t Digest::prefix_u64() const {
   uint64_t value = 0;

@@ -34,8 +34,12 @@ std::string hex_encode(ByteView data) {
   return text;
 }
 
-std::optional<Bytes> hex_decode(std::string_view hex) { return decode<Bytes>(hex); }
-std::optional<std::string> hex_decode_text(std::string_view hex) { return decode<std::string>(hex); }
+std::optional<Bytes> hex_decode(std::string_view hex) {
+  return decode<Bytes>(hex);
+}
+std::optional<std::string> hex_decode_text(std::string_view hex) {
+  return decode<std::string>(hex);
+}
 
 std::string hex_u32(uint32_t value) {
   uint8_t bytes[4];

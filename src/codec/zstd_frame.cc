@@ -9,9 +9,12 @@
 namespace cairn::codec {
 namespace {
 
-Error corrupt(const std::string& why) { return Error(Code::kDataCorrupt, "zstd frame: " + why); }
+Error corrupt(const std::string& why) {
+  return Error(Code::kDataCorrupt, "zstd frame: " + why);
+}
 
-// Reads what RFC 8878 §3.1.1.1 puts before the blocks, since the library's stable interface tells neither window nor dictionary.
+// Reads what RFC 8878 §3.1.1.1 puts before the blocks, since the library's stable interface tells neither window nor
+// dictionary.
 Status check_header(ByteView frame, size_t expected_size) {
   ByteReader reader(frame);
   if (reader.u32() != ZSTD_MAGICNUMBER) return corrupt("no frame magic");
@@ -61,7 +64,9 @@ Compressor::~Compressor() = default;
 Compressor::Compressor(Compressor&&) noexcept = default;
 Compressor& Compressor::operator=(Compressor&&) noexcept = default;
 
-size_t Compressor::bound(size_t raw_size) { return ZSTD_compressBound(raw_size); }
+size_t Compressor::bound(size_t raw_size) {
+  return ZSTD_compressBound(raw_size);
+}
 
 Result<size_t> Compressor::compress(ByteView raw, std::span<uint8_t> out, int level) {
   CAIRN_CHECK(level >= 1 && level <= 19);

@@ -13,10 +13,10 @@ struct TypeName {
   uint32_t magic;
   const char* name;
 };
-constexpr TypeName kTypeNames[] = {{0xef53, "ext4"},       {0x58465342, "xfs"},    {0x9123683e, "btrfs"},
+constexpr TypeName kTypeNames[] = {{0xef53, "ext4"},       {0x58465342, "xfs"},     {0x9123683e, "btrfs"},
                                    {0x01021994, "tmpfs"},  {0x794c7630, "overlay"}, {0x6969, "nfs"},
-                                   {0x0bd00bd0, "lustre"}, {0x65735546, "fuse"},   {0x2fc12fc1, "zfs"},
-                                   {0xff534d42, "cifs"},   {0x00c36400, "ceph"},   {0x47504653, "gpfs"}};
+                                   {0x0bd00bd0, "lustre"}, {0x65735546, "fuse"},    {0x2fc12fc1, "zfs"},
+                                   {0xff534d42, "cifs"},   {0x00c36400, "ceph"},    {0x47504653, "gpfs"}};
 
 }  // namespace
 

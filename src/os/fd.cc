@@ -38,7 +38,8 @@ template <class Read>
 Result<size_t> read_loop(std::span<uint8_t> out, std::string_view what, Read read_some) {
   size_t done = 0;
   while (done < out.size()) {
-    ssize_t got = retry_eintr([&] { return read_some(out.data() + done, std::min(out.size() - done, kTransferMax), done); });
+    ssize_t got =
+        retry_eintr([&] { return read_some(out.data() + done, std::min(out.size() - done, kTransferMax), done); });
     if (got < 0) return Error::from_errno(errno, "read " + std::string(what));
     if (got == 0) break;
     done += static_cast<size_t>(got);

@@ -25,11 +25,10 @@ struct PosixFixture final : FileSystemFixture {
   TemporaryFolder temporary;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FileSystemContract,
-    ::testing::Values(FileSystemCase{"memory", [] { return std::make_unique<MemoryFixture>(); }},
-                      FileSystemCase{"posix", [] { return std::make_unique<PosixFixture>(); }}),
-    [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, FileSystemContract,
+                         ::testing::Values(FileSystemCase{"memory", [] { return std::make_unique<MemoryFixture>(); }},
+                                           FileSystemCase{"posix", [] { return std::make_unique<PosixFixture>(); }}),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace cairn::testing
@@ -37,7 +36,9 @@ INSTANTIATE_TEST_SUITE_P(
 namespace cairn::os {
 namespace {
 
-ByteView bytes(std::string_view text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+ByteView bytes(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 void put(FileSystem& files, const std::string& path, std::string_view text, bool sync) {
   auto file = files.create_exclusive(path, 0644);

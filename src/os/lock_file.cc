@@ -29,7 +29,8 @@ Result<LockFile> LockFile::try_lock(const std::string& path, const std::string& 
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return Error::from_errno(errno, "lock " + path);
     std::string holder = read_note(fd.get());
-    return Error(Code::kBusy, path + " is locked by " + (holder.empty() ? "another process" : holder)).with_holder(holder);
+    return Error(Code::kBusy, path + " is locked by " + (holder.empty() ? "another process" : holder))
+        .with_holder(holder);
   }
   std::string line = note.substr(0, kNoteBytesMax - 1) + "\n";
   if (ftruncate(fd.get(), 0) != 0) return Error::from_errno(errno, "write the lock " + path);

@@ -44,7 +44,7 @@ struct MemoryFileSystem::Node {
 
 struct MemoryFileSystem::Place {
   std::shared_ptr<Node> folder;
-  std::string name;  // empty: the root
+  std::string name;            // empty: the root
   std::shared_ptr<Node> node;  // null: nothing there
 };
 
@@ -172,7 +172,8 @@ class MemoryWritableFile final : public WritableFile {
   Status once(Call call) {
     std::lock_guard lock(state_.mutex);
     if (first_error_) return *first_error_;
-    Status status = generation_ == state_.generation ? call() : Error(Code::kIoError, path_ + " was open before the crash");
+    Status status =
+        generation_ == state_.generation ? call() : Error(Code::kIoError, path_ + " was open before the crash");
     if (!status) first_error_ = std::make_unique<Error>(status.error());
     return status;
   }
@@ -214,7 +215,9 @@ class MemoryReadableFile final : public ReadableFile {
   uint64_t generation_;
 };
 
-MemoryFileSystem::MemoryFileSystem() : state_(std::make_unique<State>()) { state_->root->directory = true; }
+MemoryFileSystem::MemoryFileSystem() : state_(std::make_unique<State>()) {
+  state_->root->directory = true;
+}
 MemoryFileSystem::~MemoryFileSystem() = default;
 
 Result<std::unique_ptr<WritableFile>> MemoryFileSystem::create_exclusive(const std::string& path, uint32_t mode) {

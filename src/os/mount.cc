@@ -103,7 +103,8 @@ std::string overlay_default(const std::string& name) {
 
 Status check_overlay_path(const std::string& path) {
   if (path.find_first_of(",:\\\"\n") == std::string::npos && path.starts_with('/')) return ok();
-  return Error(Code::kPathInvalid, "'" + path + "' cannot be part of an overlay: it must be absolute, without , : \\ \"",
+  return Error(Code::kPathInvalid,
+               "'" + path + "' cannot be part of an overlay: it must be absolute, without , : \\ \"",
                "move the node's state folder to a plainer path");
 }
 
@@ -149,7 +150,8 @@ Status enter_user_and_mount_namespace() {
 Status verify_overlay(const std::string& target) {
   CAIRN_TRY(std::vector<MountInfo> mounts, current_mounts());
   // The last one on a mount point is the one that is seen.
-  auto found = std::find_if(mounts.rbegin(), mounts.rend(), [&](const MountInfo& info) { return info.mount_point == target; });
+  auto found =
+      std::find_if(mounts.rbegin(), mounts.rend(), [&](const MountInfo& info) { return info.mount_point == target; });
   if (found == mounts.rend() || found->fs_type != "overlay") {
     return Error(Code::kSandboxUnavailable, target + " is not an overlay in /proc/self/mountinfo");
   }
@@ -161,7 +163,8 @@ Status verify_overlay(const std::string& target) {
     // redirect_dir=off is shown as what it does with redirects that are there already.
     bool is_off = value == "off" || value == "nofollow" || value == "follow";
     if (!is_off) {
-      return Error(Code::kSandboxUnavailable, "the overlay at " + target + " has " + prefix + value + " although it was switched off",
+      return Error(Code::kSandboxUnavailable,
+                   "the overlay at " + target + " has " + prefix + value + " although it was switched off",
                    "load the kernel module with redirect_dir=0 metacopy=0 index=0");
     }
   }
@@ -181,7 +184,8 @@ Status mount_overlay(const OverlaySpec& spec) {
                                               : ",redirect_dir=off,metacopy=off,index=off";
   std::string options = "lowerdir=" + lowers + ",upperdir=" + spec.upper + ",workdir=" + spec.work + switched_off;
   if (options.size() > kOptionsBytesMax) {
-    return Error(Code::kLimitExceeded, "the overlay's folders have too long names (" + std::to_string(options.size()) + " bytes)");
+    return Error(Code::kLimitExceeded,
+                 "the overlay's folders have too long names (" + std::to_string(options.size()) + " bytes)");
   }
   if (mount("overlay", spec.target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return mount_error("mount an overlay at " + spec.target);
@@ -196,7 +200,8 @@ Status bind_mount(const std::string& from, const std::string& to, bool read_only
     return mount_error("mount " + from + " at " + to);
   }
   if (!read_only) return ok();
-  if (mount(nullptr, to.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) == 0) return ok();
+  if (mount(nullptr, to.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) == 0)
+    return ok();
   Error error = mount_error("make " + to + " read-only");
   static_cast<void>(unmount_lazily(to).has_value());
   return error;

@@ -1,5 +1,5 @@
-// Mountinfo as the kernel writes it, and an overlay in a namespace of its own. The mounting tests run in a child process, and say
-// so when this machine forbids mounts.
+// Mountinfo as the kernel writes it, and an overlay in a namespace of its own. The mounting tests run in a child
+// process, and say so when this machine forbids mounts.
 #include "os/mount.h"
 
 #include <sys/wait.h>
@@ -34,7 +34,8 @@ TEST(Mountinfo, ParsesTagsEscapesAndOptions) {
 }
 
 TEST(Mountinfo, RefusesWhatIsNotALine) {
-  for (const char* line : {"x", "1 2 3:4 / /x rw ext4 dev rw", "a 2 3:4 / /x rw - ext4 dev rw", "1 2 3:4 / /x rw - ext4"}) {
+  for (const char* line :
+       {"x", "1 2 3:4 / /x rw ext4 dev rw", "a 2 3:4 / /x rw - ext4 dev rw", "1 2 3:4 / /x rw - ext4"}) {
     EXPECT_EQ(parse_mountinfo(line).error().code(), Code::kDataCorrupt) << line;
   }
   EXPECT_TRUE(current_mounts());
@@ -68,7 +69,8 @@ int overlay_body(const std::string& folder, bool as_user) {
   for (const std::string& path : {spec.lowers[0], spec.upper, spec.work, spec.target}) {
     if (Status made = files.make_directories(path, 0755); !made) return fail(made.error());
   }
-  if (Status written = files.write_file_atomic(spec.lowers[0] + "/base", {}, 0644); !written) return fail(written.error());
+  if (Status written = files.write_file_atomic(spec.lowers[0] + "/base", {}, 0644); !written)
+    return fail(written.error());
   if (verify_overlay(spec.target)) return 2;
   Status mounted = mount_overlay(spec);
   if (!mounted) {

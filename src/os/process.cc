@@ -148,14 +148,17 @@ std::optional<std::string> find_program(const std::string& name) {
     std::string folder(path.substr(0, colon));
     std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     struct stat st;
-    if (stat(candidate.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (stat(candidate.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(candidate.c_str(), X_OK) == 0)
+      return candidate;
     if (colon == path.size()) break;
     path.remove_prefix(colon + 1);
   }
   return std::nullopt;
 }
 
-Process::~Process() { end_now(); }
+Process::~Process() {
+  end_now();
+}
 
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),

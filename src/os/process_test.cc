@@ -22,7 +22,9 @@ SpawnOptions shell(const std::string& script) {
   options.argv = {"sh", "-c", script};
   return options;
 }
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline soon() {
+  return Deadline::after(seconds(20));
+}
 
 TEST(RunCommand, CapturesOutputAndStatus) {
   auto output = run_command(shell("echo out; echo err >&2; exit 3"), soon());

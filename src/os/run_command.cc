@@ -43,7 +43,8 @@ Result<CommandOutput> run_command(SpawnOptions options, const Deadline& deadline
   err.write_end.reset();
 
   CommandOutput output;
-  Captured streams[] = {{std::move(out.read_end), &output.out, max_bytes}, {std::move(err.read_end), &output.err, max_bytes}};
+  Captured streams[] = {{std::move(out.read_end), &output.out, max_bytes},
+                        {std::move(err.read_end), &output.err, max_bytes}};
   for (Captured& stream : streams) fcntl(stream.fd.get(), F_SETFL, O_NONBLOCK);
   std::optional<Deadline> closing;
   while (streams[0].fd.valid() || streams[1].fd.valid()) {

@@ -37,7 +37,9 @@ class QuietTerminal {
 
 }  // namespace
 
-bool is_terminal(int fd) { return isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return isatty(fd) == 1;
+}
 
 size_t terminal_width(int fd, size_t otherwise) {
   winsize size{};
@@ -48,7 +50,8 @@ size_t terminal_width(int fd, size_t otherwise) {
 Result<std::string> read_hidden_line(const std::string& prompt) {
   Fd terminal(open("/dev/tty", O_RDWR | O_CLOEXEC));
   if (!terminal.valid()) return Error(Code::kFileUnreadable, "there is no terminal to ask on");
-  CAIRN_CHECK_OK(write_all(terminal.get(), {reinterpret_cast<const uint8_t*>(prompt.data()), prompt.size()}, "terminal"));
+  CAIRN_CHECK_OK(
+      write_all(terminal.get(), {reinterpret_cast<const uint8_t*>(prompt.data()), prompt.size()}, "terminal"));
   std::string line;
   {
     QuietTerminal quiet(terminal.get());

@@ -68,7 +68,9 @@ int open_once(int directory, const std::string& path, int flags, uint32_t mode) 
   return open_segment_by_segment(directory, path, flags, mode);
 }
 
-int64_t nanoseconds(const statx_timestamp& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
+int64_t nanoseconds(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
 
 constexpr unsigned kStatMask = STATX_BASIC_STATS;
 
@@ -106,8 +108,9 @@ Error path_error(int err, const char* verb, const std::string& folder, std::stri
 
 Status check_relative(std::string_view relative) {
   if (is_relative_path(relative)) return ok();
-  return Error(Code::kPathInvalid, "'" + std::string(relative.substr(0, 200)) +
-                                       "' is not a path inside a folder (empty, absolute, too long, or with '.' or '..')");
+  return Error(Code::kPathInvalid,
+               "'" + std::string(relative.substr(0, 200)) +
+                   "' is not a path inside a folder (empty, absolute, too long, or with '.' or '..')");
 }
 
 Result<Fd> open_path(int directory, std::string_view relative, int flags, uint32_t mode, const char* verb,
@@ -243,7 +246,9 @@ Result<EntryStat> Directory::stat(std::string_view relative) const {
   return stat_at(parent.fd, parent.name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, "stat", shown_as_);
 }
 
-Result<EntryStat> Directory::stat_self() const { return stat_fd(fd_.get(), shown_as_); }
+Result<EntryStat> Directory::stat_self() const {
+  return stat_fd(fd_.get(), shown_as_);
+}
 
 Result<std::string> Directory::read_link(std::string_view relative) const {
   CAIRN_TRY(Parent parent, open_parent(fd_.get(), relative, "read link", shown_as_));
@@ -374,6 +379,8 @@ Status Directory::set_mtime(std::string_view relative, int64_t mtime_ns) const {
   return ok();
 }
 
-Status Directory::sync() const { return sync_fd(fd_.get(), "folder " + shown_as_); }
+Status Directory::sync() const {
+  return sync_fd(fd_.get(), "folder " + shown_as_);
+}
 
 }  // namespace cairn::os

@@ -64,7 +64,8 @@ class TreeRemover {
     if (!child) return child;
     CAIRN_TRY(EntryStat stat, child->stat_self());
     if (stat.device == device_) return child;
-    return Error(Code::kPathTypeConflict, "remove folder " + child->shown_as() + ": another file system is mounted there");
+    return Error(Code::kPathTypeConflict,
+                 "remove folder " + child->shown_as() + ": another file system is mounted there");
   }
 
   Status move_up(const Directory& folder, const std::string& name) {

@@ -2,8 +2,8 @@
 #include "os/tree.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -41,7 +41,8 @@ TEST(RelativePath, RulesOfNames) {
   EXPECT_TRUE(is_relative_path("a"));
   EXPECT_TRUE(is_relative_path("a/b c/\xff..\n/..."));
   EXPECT_TRUE(is_relative_path(std::string(255, 'x')));
-  for (std::string bad : {"", "/a", "a/", "a//b", ".", "a/..", "../a", "a/./b"}) EXPECT_FALSE(is_relative_path(bad)) << bad;
+  for (std::string bad : {"", "/a", "a/", "a//b", ".", "a/..", "../a", "a/./b"})
+    EXPECT_FALSE(is_relative_path(bad)) << bad;
   EXPECT_FALSE(is_relative_path(std::string(256, 'x')));
   EXPECT_FALSE(is_relative_path(std::string("a\0b", 3)));
   std::string longest;
