@@ -5,8 +5,8 @@
 namespace cairn::testing {
 
 std::string FaultPlan::to_string() const {
-  return fmt::format("FaultPlan seed={} fail={} applied_but_failed={} short_read={} corrupt_read={} delay={}x{}us", seed, fail,
-                     applied_but_failed, short_read, corrupt_read, delay, delay_by.count());
+  return fmt::format("FaultPlan seed={} fail={} applied_but_failed={} short_read={} corrupt_read={} delay={}x{}us",
+                     seed, fail, applied_but_failed, short_read, corrupt_read, delay, delay_by.count());
 }
 
 class FaultyWriter final : public object::ObjectWriter {

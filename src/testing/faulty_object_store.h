@@ -1,6 +1,6 @@
-// A fault overlay over any ObjectStore: calls fail before they happen, fail after they happened, come back short or damaged, or take
-// long, as a seeded plan says. The inner store stays pristine: damage is in what is returned, never in what is stored. A failed
-// test prints the plan (to_string) so that it can be run again.
+// A fault overlay over any ObjectStore: calls fail before they happen, fail after they happened, come back short or
+// damaged, or take long, as a seeded plan says. The inner store stays pristine: damage is in what is returned, never in
+// what is stored. A failed test prints the plan (to_string) so that it can be run again.
 //
 // Thread-safe; with several threads the sequence depends on their order.
 #pragma once
@@ -38,7 +38,8 @@ class FaultyObjectStore final : public object::ObjectStore {
   using ByteView = object::ByteView;
   using ObjectKey = object::ObjectKey;
 
-  Result<std::unique_ptr<object::ObjectWriter>> create(const ObjectKey& key, uint64_t size, const Deadline& deadline) override;
+  Result<std::unique_ptr<object::ObjectWriter>> create(const ObjectKey& key, uint64_t size,
+                                                       const Deadline& deadline) override;
   Result<std::unique_ptr<object::ObjectReader>> open(const ObjectKey& key, const Deadline& deadline) override;
   Status put_if_absent(const ObjectKey& key, ByteView data, const Deadline& deadline) override;
   Result<Bytes> get(const ObjectKey& key, uint64_t offset, uint64_t length, const Deadline& deadline) override;

@@ -1,5 +1,5 @@
-// What every os::FileSystem promises, as a typed-parameter suite: instantiate it with a factory that gives a fresh file system
-// and an empty folder in it.
+// What every os::FileSystem promises, as a typed-parameter suite: instantiate it with a factory that gives a fresh file
+// system and an empty folder in it.
 //
 //   INSTANTIATE_TEST_SUITE_P(Memory, FileSystemContract, testing::Values(FileSystemCase{"memory", make_memory}));
 #pragma once
@@ -24,14 +24,18 @@ struct FileSystemCase {
   std::string name;
   std::function<std::unique_ptr<FileSystemFixture>()> make;
 };
-inline void PrintTo(const FileSystemCase& c, std::ostream* out) { *out << c.name; }
+inline void PrintTo(const FileSystemCase& c, std::ostream* out) {
+  *out << c.name;
+}
 
 class FileSystemContract : public ::testing::TestWithParam<FileSystemCase> {
  protected:
   void SetUp() override { fixture_ = GetParam().make(); }
   os::FileSystem& files() { return fixture_->files(); }
   std::string path(const std::string& name) { return fixture_->folder() + "/" + name; }
-  static os::ByteView bytes(std::string_view text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+  static os::ByteView bytes(std::string_view text) {
+    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+  }
   void write(const std::string& name, std::string_view text) {
     auto file = files().create_exclusive(path(name), 0644);
     ASSERT_TRUE(file) << file.error().to_string();

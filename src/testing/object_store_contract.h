@@ -1,5 +1,5 @@
-// What every object::ObjectStore promises (see object/object_store.h), for stores and decorators alike. Instantiate with factories
-// that give an empty store:
+// What every object::ObjectStore promises (see object/object_store.h), for stores and decorators alike. Instantiate
+// with factories that give an empty store:
 //
 //   INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreContract, ::testing::Values(ObjectStoreCase{"memory", make_memory}));
 #pragma once
@@ -28,7 +28,9 @@ struct ObjectStoreCase {
   std::string name;
   std::function<std::unique_ptr<ObjectStoreFixture>()> make;
 };
-inline void PrintTo(const ObjectStoreCase& c, std::ostream* out) { *out << c.name; }
+inline void PrintTo(const ObjectStoreCase& c, std::ostream* out) {
+  *out << c.name;
+}
 
 class ObjectStoreContract : public ::testing::TestWithParam<ObjectStoreCase> {
  protected:
