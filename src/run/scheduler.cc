@@ -68,6 +68,76 @@ Placement choose_node(const std::vector<NodeLoad>& nodes, const GpuWish& gpu, st
   return placement;
 }
 
+// Takes the leases of all writable mounts, in one order for everybody. `taking` is the volume asked for last.
+Result<std::vector<catalog::AttemptGrantRow>> Scheduler::take_leases(catalog::Tx& tx, const catalog::RunRow& run,
+                                                                     int64_t attempt, std::string& taking) {
+  CAIRN_TRY(std::vector<catalog::RunMountRow> mounts, catalog::run_mounts(tx, run.id));
+  std::map<VolumeId, size_t> writable;
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    if (!mounts[i].read_only) writable[mounts[i].volume] = i;
+  }
+  std::vector<catalog::AttemptGrantRow> grants;
+  std::optional<UserId> user = UserId::from_hex(run.owner_id);
+  for (const auto& [volume, position] : writable) {
+    taking = mounts[position].volume_name;
+    volume::LeaseRequest request;
+    request.volume = volume;
+    request.kind = volume::HolderKind::kRun;
+    request.holder = internal::holder_name(run.id, attempt);
+    if (user) request.user = *user;
+    request.user_name = run.user_name;
+    CAIRN_TRY(volume::Lease lease, context_.leases.acquire(tx, request));
+    catalog::AttemptGrantRow grant;
+    grant.position = static_cast<int64_t>(position);
+    grant.volume = volume;
+    grant.lease = lease.id;
+    grants.push_back(grant);
+  }
+  taking.clear();
+  return grants;
+}
+
+// True when the run was placed; `reason` says why it still waits.
+Result<bool> Scheduler::place(catalog::Tx& tx, RunId id, AttemptId attempt_id, std::string& reason, std::string& taking) {
+  reason.clear();
+  taking.clear();
+  CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, id));
+  if (run.state != name(RunState::kQueued)) return false;
+  CAIRN_TRY(std::vector<NodeLoad> loads, read_loads(tx));
+  Placement placement = choose_node(loads, GpuWish{run.gpu_count, run.gpu_type}, run.wanted_node);
+  if (!placement.node) {
+    reason = placement.reason;
+    return false;
+  }
+  catalog::AttemptRow attempt;
+  attempt.id = attempt_id;
+  attempt.run = run.id;
+  attempt.number = run.attempt + 1;
+  attempt.node = *placement.node;
+  attempt.state = name(AttemptState::kOffered);
+  CAIRN_TRY(attempt.opened_at, clock_.now(tx));
+  CAIRN_TRY(attempt.seen_lease, clock_.lease_now(tx));
+  CAIRN_TRY(std::vector<catalog::AttemptGrantRow> grants, take_leases(tx, run, attempt.number, taking));
+  CAIRN_CHECK_OK(catalog::insert_attempt(tx, attempt));
+  CAIRN_CHECK_OK(catalog::set_attempt_grants(tx, attempt.id, grants));
+  CAIRN_TRY([[maybe_unused]] bool updated, catalog::place_run(tx, run.id, placement.node, attempt.number));
+  catalog::RunMove details;
+  details.reason = "";
+  CAIRN_CHECK_OK(internal::move(tx, run, RunState::kPending, details));
+  return true;
+}
+
+// A run that can never start.
+Status Scheduler::fail(catalog::Tx& tx, RunId id, const std::string& why) {
+  CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, id));
+  if (run.state != name(RunState::kQueued)) return ok();
+  catalog::RunMove details;
+  details.reason = why;
+  CAIRN_TRY(Time now, clock_.now(tx));
+  details.ended_at = now;
+  return internal::move(tx, run, RunState::kFailed, details);
+}
+
 Result<int64_t> Scheduler::run_once() {
   catalog::Db& db = context_.storage.db;
   CAIRN_TRY(std::vector<catalog::RunRow> queue, db.read([&](catalog::Tx& tx) {
@@ -76,89 +146,27 @@ Result<int64_t> Scheduler::run_once() {
   int64_t placed = 0;
   for (const catalog::RunRow& waiting : queue) {
     std::string reason;
-    std::string taking;  // the volume whose lease was asked for last
-    AttemptId attempt_id = AttemptId::random(context_.storage.random);
-    auto result = db.transact([&](catalog::Tx& tx) -> Result<bool> {
-      reason.clear();
-      taking.clear();
-      CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, waiting.id));
-      if (run.state != name(RunState::kQueued)) return false;
-      CAIRN_TRY(std::vector<NodeLoad> loads, read_loads(tx));
-      Placement placement = choose_node(loads, GpuWish{run.gpu_count, run.gpu_type}, run.wanted_node);
-      if (!placement.node) {
-        reason = placement.reason;
-        return false;
-      }
-      CAIRN_TRY(std::vector<catalog::RunMountRow> mounts, catalog::run_mounts(tx, run.id));
-      // All or none; in one order for everybody.
-      std::map<VolumeId, int64_t> writable;
-      for (size_t i = 0; i < mounts.size(); ++i) {
-        if (!mounts[i].read_only) writable[mounts[i].volume] = static_cast<int64_t>(i);
-      }
-      CAIRN_TRY(Time now, clock_.now(tx));
-      catalog::AttemptRow attempt;
-      attempt.id = attempt_id;
-      attempt.run = run.id;
-      attempt.number = run.attempt + 1;
-      attempt.node = *placement.node;
-      attempt.state = name(AttemptState::kOffered);
-      attempt.opened_at = now;
-      CAIRN_TRY(attempt.seen_lease, clock_.lease_now(tx));
-      std::vector<catalog::AttemptGrantRow> grants;
-      for (const auto& [volume, position] : writable) {
-        taking = mounts[static_cast<size_t>(position)].volume_name;
-        volume::LeaseRequest request;
-        request.volume = volume;
-        request.kind = volume::HolderKind::kRun;
-        request.holder = internal::holder_name(run.id, attempt.number);
-        std::optional<UserId> user = UserId::from_hex(run.owner_id);
-        if (user) request.user = *user;
-        request.user_name = run.user_name;
-        CAIRN_TRY(volume::Lease lease, context_.leases.acquire(tx, request));
-        catalog::AttemptGrantRow grant;
-        grant.position = position;
-        grant.volume = volume;
-        grant.lease = lease.id;
-        grants.push_back(grant);
-      }
-      taking.clear();
-      CAIRN_CHECK_OK(catalog::insert_attempt(tx, attempt));
-      CAIRN_CHECK_OK(catalog::set_attempt_grants(tx, attempt.id, grants));
-      CAIRN_TRY([[maybe_unused]] bool updated, catalog::place_run(tx, run.id, placement.node, attempt.number));
-      catalog::RunMove details;
-      details.reason = "";
-      CAIRN_CHECK_OK(internal::move(tx, run, RunState::kPending, details));
-      return true;
-    });
+    std::string taking;
+    AttemptId attempt = AttemptId::random(context_.storage.random);
+    auto result = db.transact([&](catalog::Tx& tx) { return place(tx, waiting.id, attempt, reason, taking); });
     if (result && *result) {
       ++placed;
       continue;
     }
-    if (!result && result.error().code() == Code::kWriterLeaseHeld) {
-      reason = fmt::format("waits for volume '{}': {}", taking, result.error().message());
-    } else if (!result && result.error().code() == Code::kVolumeNotFound) {
-      // Deleted while the run waited: it can never start.
+    Status noted;
+    if (!result && result.error().code() == Code::kVolumeNotFound) {
       std::string why = fmt::format("volume '{}' is gone: {}", taking, result.error().message());
-      Status failed = db.transact([&](catalog::Tx& tx) -> Status {
-        CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, waiting.id));
-        if (run.state != name(RunState::kQueued)) return ok();
-        catalog::RunMove details;
-        details.reason = why;
-        CAIRN_TRY(Time now, clock_.now(tx));
-        details.ended_at = now;
-        return internal::move(tx, run, RunState::kFailed, details);
-      });
-      if (!failed) log_warning("cannot fail run {}: {}", waiting.id.hex(), failed.error().to_string());
-      continue;
-    } else if (!result) {
+      noted = db.transact([&](catalog::Tx& tx) { return fail(tx, waiting.id, why); });
+    } else if (!result && result.error().code() != Code::kWriterLeaseHeld) {
       log_warning("cannot place run {}: {}", waiting.id.hex(), result.error().to_string());
       continue;
+    } else {
+      if (!result) reason = fmt::format("waits for volume '{}': {}", taking, result.error().message());
+      // Most runs wait for what they waited for before.
+      if (reason.empty() || reason == waiting.reason) continue;
+      noted = db.transact([&](catalog::Tx& tx) { return catalog::set_run_reason(tx, waiting.id, reason); });
     }
-    if (!reason.empty()) {
-      Status noted =
-          db.transact([&](catalog::Tx& tx) -> Status { return catalog::set_run_reason(tx, waiting.id, reason); });
-      if (!noted) log_warning("cannot note why run {} waits: {}", waiting.id.hex(), noted.error().to_string());
-    }
+    if (!noted) log_warning("cannot note what became of run {}: {}", waiting.id.hex(), noted.error().to_string());
   }
   return placed;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "run/runs.h"
@@ -31,6 +32,11 @@ class Scheduler {
   Result<int64_t> run_once();
 
  private:
+  Result<std::vector<catalog::AttemptGrantRow>> take_leases(catalog::Tx& tx, const catalog::RunRow& run, int64_t attempt,
+                                                            std::string& taking);
+  Result<bool> place(catalog::Tx& tx, RunId id, AttemptId attempt_id, std::string& reason, std::string& taking);
+  Status fail(catalog::Tx& tx, RunId id, const std::string& why);
+
   RunContext& context_;
   catalog::CatalogClock clock_;
 };
