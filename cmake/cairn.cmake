@@ -58,6 +58,8 @@ function(cairn_test)
   foreach(dep IN LISTS arg_DEPS)
     target_link_libraries(${arg_NAME} PRIVATE cairn_${dep})
   endforeach()
+  # Compiled more often than run.
+  target_compile_options(${arg_NAME} PRIVATE -O0)
   target_compile_definitions(${arg_NAME} PRIVATE CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
