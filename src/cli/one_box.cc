@@ -21,6 +21,7 @@ constexpr size_t kSmallFileBytesMax = 1 << 20;
 constexpr auto kStartTime = seconds(60);
 constexpr auto kDrainTime = minutes(12);
 constexpr auto kServerStopTime = seconds(60);
+constexpr auto kShortestPause = milliseconds(250);
 constexpr auto kLongestPause = seconds(30);
 
 std::string trimmed(std::string text) {
@@ -206,9 +207,11 @@ Status OneBox::keep_alive(Child& child) {
   if (!ended) return ok();
   Duration now = system_clock().monotonic();
   if (child.pause == Duration(0)) {
+    // At once the first time, then less and less often while it keeps dying early.
     bool lived_long = now - child.started > Duration(minutes(1));
+    child.deaths = lived_long ? 1 : child.deaths + 1;
     log_error("the {} ended: {}; it is started again; its log is {}", child.name, ended->to_string(), child.log_file);
-    child.pause = lived_long ? Duration(seconds(1)) : std::min<Duration>(kLongestPause, 2 * (now - child.started) + seconds(1));
+    child.pause = std::min<Duration>(kLongestPause, kShortestPause * (1 << std::min(child.deaths - 1, 10)));
     child.started = now;
   }
   if (now - child.started < child.pause) return ok();

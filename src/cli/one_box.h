@@ -59,6 +59,7 @@ class OneBox {
     os::Process process;
     Duration started{0};
     Duration pause{0};
+    int deaths = 0;  // one soon after the other
   };
 
   Status write_if_absent(const std::string& name, const std::string& text);
