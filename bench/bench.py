@@ -62,6 +62,19 @@ class Bench:
         self.rows.append({"what": what, "tool": "find (stat)", "seconds": round(result.seconds, 3)})
         print(f"  {what:34} {'find':8} {result.seconds:9.2f} s")
 
+    def floors(self, file, size):
+        """What one copy of the file costs at least on this machine."""
+        copy = os.path.join(self.folder, "floor")
+        for name, argv in (("read O_DIRECT", ["dd", f"if={file}", "of=/dev/null", "bs=4M", "iflag=direct"]),
+                           ("openssl sha256", ["openssl", "dgst", "-sha256", file]),
+                           ("copy O_DIRECT", ["dd", f"if={file}", f"of={copy}", "bs=4M", "iflag=direct", "oflag=direct"])):
+            drop_caches()
+            seconds = timed(argv).seconds
+            for what in ("put big file", "get big file"):
+                self.rows.append({"what": what, "tool": name, "seconds": round(seconds, 3), "mib_per_s": round(size / MIB / seconds, 1)})
+            print(f"  {'one pass over the big file':34} {name:15} {seconds:6.2f} s {size / MIB / seconds:9.1f} MiB/s", flush=True)
+        os.remove(copy)
+
     def there_and_back(self, what, source, size, again=False, change=None):
         for name in self.options.only:
             tool = self.tool(name, what.split()[0])
@@ -96,6 +109,7 @@ class Bench:
                 os.replace(os.path.join(self.folder, "original"), file)
 
             make_big(file, options.big)
+            self.floors(file, options.big)
             self.there_and_back("big file", source, options.big, change=insert)
             shutil.rmtree(source)
         if options.files:
