@@ -31,6 +31,8 @@ class FakeRemote final : public transfer::Remote {
   // Replaces listing pages.
   std::function<std::vector<uint8_t>(std::vector<uint8_t> page)> rewrite_listing;
   uint64_t listing_bytes = 64 << 10;
+  // Data packs are checked and counted, but only their indexes are kept: for measuring the memory of a transfer.
+  bool discard_packs = false;
 
   // What a test reads and prepares.
   Tree head();
