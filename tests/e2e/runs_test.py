@@ -2,6 +2,7 @@
 """Runs from end to end: volumes in, changes out, whatever happens to the command, the agent or the server."""
 
 import os
+import re
 import signal
 import time
 
@@ -118,7 +119,9 @@ class Runs(BoxTest):
         self.box.cairn("volumes", "put", "narrow", write(self.box.local("n"), "n"))
         self.run_("head -c 5000000 /dev/urandom > /volume/big", volume="narrow", expect=None)
         self.assertEqual(self.cat("narrow", "n"), b"n")
-        self.assertIn("recovered/", self.box.cairn("volumes", "info", "narrow").text)
+        kept = re.search(r"recovered/\S+: snapshot (\d+)", self.box.cairn("volumes", "info", "narrow").text)
+        self.assertTrue(kept, "what could not be published is shown")
+        self.assertEqual(len(self.cat(f"narrow@{kept.group(1)}", "big")), 5_000_000)
 
     # The sandbox.
 
