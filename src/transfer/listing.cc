@@ -97,7 +97,6 @@ Result<bool> ListingStream::next(SpoolEntry& entry) {
   chunks_read_ = 0;
   entry.action = Action::kPut;
   entry.same_metadata = false;
-  entry.same_metadata = false;
   entry.entry = e;
   entry.entry.chunks.clear();
   entry.entry.list.reset();
