@@ -166,6 +166,7 @@ Status Executor::Impl::recover() {
   if (!rebooted) {
     CAIRN_CHECK_OK(end_leftover(state.sandbox_pid, state.sandbox_started, Deadline::after(kLeftoverTimeout)));
     CAIRN_CHECK_OK(end_leftover(state.init_pid, state.init_started, Deadline::after(kLeftoverTimeout)));
+    CAIRN_CHECK_OK(end_leftover_sandboxes(journal->dir(), Deadline::after(kLeftoverTimeout)));
   }
   heartbeat->set_state(api::RunState::kSyncing, "recovering");
   // After a reboot files may have the right size and the wrong bytes: they are kept aside, not put over what is there.

@@ -257,4 +257,41 @@ Status end_leftover(int64_t pid, int64_t started, const Deadline& deadline) {
   }
 }
 
+namespace {
+
+bool is_sandbox_of(const std::string& folder, int64_t pid) {
+  auto command = read_proc(fmt::format("/proc/{}/cmdline", pid));
+  if (!command) return false;
+  std::string program = command->substr(0, command->find('\0'));
+  if (program != "bwrap" && !program.ends_with("/bwrap")) return false;
+  return command->find('\0' + folder + "/") != std::string::npos;
+}
+
+std::vector<pid_t> sandboxes_of(const std::string& folder) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    std::string name = entry.path().filename();
+    pid_t pid = 0;
+    auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (wrong != std::errc() || *end != '\0' || !is_sandbox_of(folder, pid)) continue;
+    if (process_start_time(pid)) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace
+
+Status end_leftover_sandboxes(const std::string& folder, const Deadline& deadline) {
+  while (true) {
+    std::vector<pid_t> left = sandboxes_of(folder);
+    if (left.empty()) return ok();
+    for (pid_t pid : left) ::kill(pid, SIGKILL);
+    if (deadline.expired()) {
+      return Error(Code::kDeadlineExceeded, fmt::format("sandbox {} of an earlier executor does not end", left.front()));
+    }
+    system_clock().sleep_for(milliseconds(10));
+  }
+}
+
 }  // namespace cairn::agent

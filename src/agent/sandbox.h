@@ -64,5 +64,8 @@ class Sandbox {
 std::optional<int64_t> process_start_time(int64_t pid);
 // Ends a process of an earlier executor, if that number still is that process, and waits until it is gone.
 Status end_leftover(int64_t pid, int64_t started, const Deadline& deadline);
+// Ends every bubblewrap that binds something below `folder`, whatever its number: an executor that was killed while one was
+// starting leaves a half-made sandbox which waits for ever and is in no journal.
+Status end_leftover_sandboxes(const std::string& folder, const Deadline& deadline);
 
 }  // namespace cairn::agent
