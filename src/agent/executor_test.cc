@@ -435,6 +435,29 @@ TEST_F(ExecutorTest, KilledAtRandomMomentsAndAgainNothingIsLost) {
   }
 }
 
+// Found by the test above: the inner half of a sandbox whose executor was killed while bubblewrap started it.
+TEST_F(ExecutorTest, AHalfMadeSandboxThatNoJournalKnowsIsEnded) {
+  auto hold = os::make_pipe();
+  ASSERT_TRUE(hold);
+  fs::create_directories(world_ / "attempt/root");
+  fs::create_directories(world_ / "attempt2/root");
+  auto half_made = [&](const std::string& folder) {
+    os::SpawnOptions options;
+    options.argv = {"bwrap", "--ro-bind", "/", "/", "--bind", folder + "/root", "/mnt", "--block-fd", "5", "--", "/bin/true"};
+    options.extra_fds = {{hold->read_end.get(), 5}};
+    return os::Process::spawn(options);
+  };
+  auto ours = half_made(world_ / "attempt");
+  auto other = half_made(world_ / "attempt2");
+  ASSERT_TRUE(ours && other);
+  system_clock().sleep_for(milliseconds(200));
+  ASSERT_TRUE(end_leftover_sandboxes(world_ / "attempt", Deadline::after(seconds(10))));
+  auto ended = ours->wait(Deadline::after(seconds(10)));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGKILL);
+  EXPECT_EQ(*other->try_wait(), std::nullopt);
+}
+
 TEST_F(ExecutorTest, AfterARebootTheServerHearsOfItBeforeAnythingIsPublished) {
   volume("data", {{"base", "b"}});
   assign("echo w > /volume/written; echo ready; sleep 60", {mount("data", true)});

@@ -315,6 +315,29 @@ Status Directory::link(std::string_view from, const Directory& to_directory, std
 
 namespace {
 
+struct RenameEnds {
+  Parent source;
+  Parent target;  // may use the source's descriptor
+};
+
+Result<RenameEnds> open_rename_ends(int from_directory, std::string_view from, const std::string& from_shown,
+                                    int to_directory, std::string_view to, const std::string& to_shown) {
+  RenameEnds ends;
+  CAIRN_TRY(ends.source, open_parent(from_directory, from, "rename", from_shown));
+  size_t from_slash = from.rfind('/');
+  size_t to_slash = to.rfind('/');
+  bool same_parent = from_directory == to_directory && from_slash != std::string_view::npos &&
+                     from_slash == to_slash && from.substr(0, from_slash) == to.substr(0, to_slash);
+  if (!same_parent) {
+    CAIRN_TRY(ends.target, open_parent(to_directory, to, "rename to", to_shown));
+    return ends;
+  }
+  CAIRN_CHECK_OK(check_relative(to));
+  ends.target.fd = ends.source.fd;
+  ends.target.name = std::string(to.substr(to_slash + 1));
+  return ends;
+}
+
 Status rename_at(const Parent& source, const Parent& target, unsigned flags, const std::string& folder,
                  std::string_view to) {
   if (renameat2(source.fd, source.name.c_str(), target.fd, target.name.c_str(), flags) == 0) return ok();
@@ -326,15 +349,15 @@ Status rename_at(const Parent& source, const Parent& target, unsigned flags, con
 }  // namespace
 
 Status Directory::rename(std::string_view from, const Directory& to_directory, std::string_view to) const {
-  CAIRN_TRY(Parent source, open_parent(fd_.get(), from, "rename", shown_as_));
-  CAIRN_TRY(Parent target, open_parent(to_directory.fd_.get(), to, "rename to", to_directory.shown_as_));
-  return rename_at(source, target, 0, to_directory.shown_as_, to);
+  CAIRN_TRY(RenameEnds ends,
+            open_rename_ends(fd_.get(), from, shown_as_, to_directory.fd_.get(), to, to_directory.shown_as_));
+  return rename_at(ends.source, ends.target, 0, to_directory.shown_as_, to);
 }
 
 Status Directory::rename_no_replace(std::string_view from, const Directory& to_directory, std::string_view to) const {
-  CAIRN_TRY(Parent source, open_parent(fd_.get(), from, "rename", shown_as_));
-  CAIRN_TRY(Parent target, open_parent(to_directory.fd_.get(), to, "rename to", to_directory.shown_as_));
-  return rename_at(source, target, RENAME_NOREPLACE, to_directory.shown_as_, to);
+  CAIRN_TRY(RenameEnds ends,
+            open_rename_ends(fd_.get(), from, shown_as_, to_directory.fd_.get(), to, to_directory.shown_as_));
+  return rename_at(ends.source, ends.target, RENAME_NOREPLACE, to_directory.shown_as_, to);
 }
 
 Status Directory::remove(std::string_view relative) const {

@@ -66,6 +66,7 @@ class RestoredFile final : public ChunkSink {
         in_place_(options.in_place),
         cache_(options.cache),
         progress_(progress),
+        one_chunk_(entry.entry.chunk_count == 1),
         left_(entry.entry.chunk_count) {}
 
   ~RestoredFile() override {
@@ -113,7 +114,8 @@ class RestoredFile final : public ChunkSink {
     if (!created) return std::move(created).error();
     fd_ = std::move(*created);
     fresh_ = true;
-    if (size_ != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return Error::from_errno(errno, name_);
+    // Its one write gives a short file its size; chunks in any order, holes and resuming want it beforehand.
+    if (!one_chunk_ && size_ != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return Error::from_errno(errno, name_);
     return ok();
   }
 
@@ -140,7 +142,7 @@ class RestoredFile final : public ChunkSink {
     if (offset + raw.size() > size_) return Error(Code::kDataCorrupt, "'" + name_ + "' has more bytes than its size");
     CAIRN_CHECK_OK(open());
     // A new file reads as zeros: its holes stay holes.
-    if (fresh_ && all_zero(raw)) return ok();
+    if (fresh_ && !one_chunk_ && all_zero(raw)) return ok();
     return os::write_all_at(fd_.get(), offset, raw, relative_);
   }
 
@@ -159,6 +161,7 @@ class RestoredFile final : public ChunkSink {
   os::Fd fd_;
   bool fresh_ = false;
   bool finished_ = false;
+  const bool one_chunk_;
   std::atomic<uint64_t> left_;
 };
 
