@@ -102,15 +102,19 @@ Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& d
   bool mutation = api::route_spec(call.route).mutation;
   if (mutation && call.request.is_none()) call.request = new_request_id();
   bool unknown = false;
+  Duration reached = clock_.monotonic();
   CAIRN_CHECK_OK(deadline.check());
   for (int tries = 1;; ++tries) {
     Try outcome = try_once(call, deadline);
     // Any other answer of the server settles what became of the request, because it knows the request id.
     unknown = outcome.unknown || (unknown && outcome.again);
     if (outcome.result || !outcome.again) return std::move(outcome.result);
-    if (!deadline.expired()) wait_before_retry(tries, outcome.at_least, deadline);
-    if (!deadline.expired()) continue;
-    const Error& last = outcome.result.error();
+    if (outcome.result.error().code() != Code::kServerUnavailable) reached = clock_.monotonic();
+    bool gone = clock_.monotonic() - reached >= options_.outage_patience;
+    if (!gone && !deadline.expired()) wait_before_retry(tries, outcome.at_least, deadline);
+    if (!gone && !deadline.expired()) continue;
+    Error& last = outcome.result.error();
+    if (gone) last.with_hint("run the same command again when the server is back: what has arrived is kept");
     if (unknown && last.code() != Code::kOutcomeUnknown) {
       return Error(Code::kOutcomeUnknown, "the request may have been done; the last try: " + last.message(),
                    "run the same command again: it is safe to repeat");

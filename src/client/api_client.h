@@ -39,6 +39,7 @@ struct ClientOptions {
   std::string team;   // sent with every request; servers without teams refuse it
   Duration try_timeout = seconds(60);   // of one attempt of one API call (long polls add their wait)
   Duration default_deadline = seconds(30);  // of a whole call when the caller has no better one
+  Duration outage_patience = minutes(10);    // of one call while no server can be reached at all, whatever its deadline
   Duration backoff_min = milliseconds(100);
   Duration backoff_max = seconds(5);
 };

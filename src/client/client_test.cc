@@ -220,5 +220,22 @@ TEST_F(ClientTest, PutObjectReportsAndMapsRefusals) {
   EXPECT_EQ(client_.put_object("/store/x", bytes, deadline()).error().code(), Code::kStoreUnavailable);
 }
 
+TEST_F(ClientTest, AnOutageEndsACallWithoutADeadline) {
+  transport_.fail(Code::kServerUnavailable);
+  Duration started = clock_.monotonic();
+  auto volume = client_.create_volume({"research", 5, std::nullopt}, Deadline::never());
+  ASSERT_FALSE(volume);
+  EXPECT_EQ(volume.error().code(), Code::kServerUnavailable);
+  EXPECT_NE(volume.error().hint().find("run the same command again"), std::string::npos);
+  EXPECT_GE(clock_.monotonic() - started, Duration(minutes(10)));
+  EXPECT_LT(clock_.monotonic() - started, Duration(minutes(11)));
+}
+
+TEST_F(ClientTest, AServerThatAnswersIsNoOutage) {
+  for (int i = 0; i < 1000; ++i) transport_.answer(503, api::error_to_json(Error(Code::kBusy, "later")));
+  transport_.answer(200, volume_json());
+  EXPECT_TRUE(client_.create_volume({"research", 5, std::nullopt}, Deadline::never()));
+}
+
 }  // namespace
 }  // namespace cairn::client
