@@ -6,7 +6,7 @@ set -euo pipefail
 [ $# = 1 ] || { echo "usage: scripts/corpus.sh DIR" >&2; exit 2; }
 mkdir -p "$1"
 target=$(cd "$1" && pwd)
-if [ -f "$target/.complete" ]; then exit 0; fi
+if [ -d "$target/kernel" ] && [ -d "$target/wordnet" ]; then exit 0; fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
@@ -18,7 +18,11 @@ if ! apt-get download -qq linux-doc-6.1 wordnet-base 2>/dev/null; then
   apt-get download -qq linux-doc-6.1 wordnet-base 2>/dev/null
 fi
 for package in *.deb; do dpkg-deb -x "$package" unpacked; done
-cp -r unpacked/usr/share/doc/linux-doc-6.1/html/_sources "$target/kernel"
-mkdir -p "$target/wordnet"
-find unpacked/usr/share/wordnet -maxdepth 1 -type f -size +100k -exec cp {} "$target/wordnet/" \;
-touch "$target/.complete"
+mkdir unpacked/wordnet
+find unpacked/usr/share/wordnet -maxdepth 1 -type f -size +100k -exec mv {} unpacked/wordnet/ \;
+rm -rf "$target/kernel" "$target/wordnet" "$target/.new"
+mkdir "$target/.new"
+cp -r unpacked/usr/share/doc/linux-doc-6.1/html/_sources "$target/.new/kernel"
+cp -r unpacked/wordnet "$target/.new/wordnet"
+mv "$target/.new/kernel" "$target/.new/wordnet" "$target/"
+rmdir "$target/.new"
