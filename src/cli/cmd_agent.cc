@@ -5,7 +5,6 @@ namespace cairn::cli {
 void add_agent(Verb root) {
   struct Options {
     std::string file, journal;
-    bool recover = false;
   };
   auto options = std::make_shared<Options>();
   Verb agent = root.add("agent", "Run a node's agent by itself");
@@ -17,10 +16,9 @@ void add_agent(Verb root) {
   agent.add("exec", "The executor of one attempt of a run; started by the agent")
       .hidden()
       .text("--journal", options->journal, "The attempt's folder", true)
-      .flag("--recover", options->recover, "Finish what a dead executor left")
       .run([options](Context& context) -> Result<int> {
         if (options->file.empty()) return Error(Code::kUsage, "--config is needed");
-        return context.wiring().run_executor({options->file, options->journal, options->recover}, context.cancel());
+        return context.wiring().run_executor({options->file, options->journal}, context.cancel());
       });
 }
 

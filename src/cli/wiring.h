@@ -18,8 +18,7 @@ namespace cairn::cli {
 
 struct AgentExecOptions {
   std::string config_file;  // the agent's
-  std::string journal;   // the attempt's folder
-  bool recover = false;  // only finish what a dead executor left
+  std::string journal;  // the attempt's folder; an executor goes on from whatever stands in it
 };
 
 struct Wiring {
