@@ -12,7 +12,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(([a-z_]+)/[^"]+)"')
-HEAVY = re.compile(r'^\s*#\s*include\s+[<"](nlohmann/|boost/|CLI/|toml\+\+|spdlog/|sqlite3\.h|libpq|curl/|openssl/|zstd\.h)')
+HEAVY = re.compile(r'^\s*#\s*include\s+[<"](nlohmann/|boost/|CLI/|toml\+\+|spdlog/|sqlite3\.h|libpq|curl/|openssl/|zstd\.h|torch/|ATen/|c10/|unicode/|pcre2|simdjson|snappy)')
 SOURCE_LINES_MAX, HEADER_LINES_MAX = 600, 300
 LONG_FILES = {}  # path: lines it may have
 
