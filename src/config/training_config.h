@@ -19,14 +19,23 @@ namespace cairn::config {
 
 enum class TrainingMode { kSft, kPretrain };
 
+// The model of a run with fake data that names none: small enough for any machine.
+inline constexpr std::string_view kSmokeModelConfig =
+    R"({"architectures":["Qwen3ForCausalLM"],"attention_bias":false,"head_dim":32,"hidden_act":"silu","hidden_size":128,)"
+    R"("initializer_range":0.02,"intermediate_size":384,"max_position_embeddings":40960,"model_type":"qwen3",)"
+    R"("num_attention_heads":4,"num_hidden_layers":2,"num_key_value_heads":2,"rms_norm_eps":1e-06,"rope_theta":1000000,)"
+    R"("tie_word_embeddings":true,"vocab_size":1024})";
+
 // [model]
 struct ModelSettings {
-  std::string name;       // folder with config.json, tokenizer.json and (sft) weights: relative to the volume or /volume/…
+  // Folder with config.json, tokenizer.json and (sft) weights: relative to the volume or /volume/…. Empty only with fake data:
+  // then the model is kSmokeModelConfig with random weights, and nothing is read.
+  std::string name;
   int64_t seq_len = 2048;  // longest sequence the model may see, in tokens; refused beyond its max_position_embeddings
   bool activation_checkpointing = false;  // [model.ac] mode = "full"
   int64_t activation_checkpointing_freq = 1;
   int64_t head_token_chunk_size = 8192;   // fused_lm_head_token_chunk_size in tokens; 0: "disabled"
-  bool random_init = false;               // [model.debug]; always true for pretrain
+  bool random_init = false;               // [model.debug]; always true for pretrain and for the smoke model
   int64_t num_layers = 0;                 // [model.debug]; 0: as config.json says
   std::string dtype = "auto";             // compute type: auto (bfloat16 where the CPU or GPU has it), float32, bfloat16
 };
@@ -134,6 +143,7 @@ struct MonitorSettings {
 struct TrainingConfig {
   TrainingMode mode = TrainingMode::kSft;
   std::string volume;  // may be empty
+  std::string gpu_type;  // "cpu", "N", "TYPE", "TYPE:N"; may be empty
   std::optional<int64_t> max_steps;  // empty: endless
   uint64_t seed = 0;                 // of random initial weights
   int64_t dist_timeout_seconds = 3600;
