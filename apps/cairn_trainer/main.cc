@@ -1,0 +1,54 @@
+// cairn-trainer: trains from a config, and the subcommands around it.
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+
+#include "cairn_trainer/subcommands.h"
+
+namespace cairn::apps {
+
+int report(const Error& error) {
+  std::fprintf(stderr, "cairn-trainer: %s\n", error.message().c_str());
+  if (!error.hint().empty()) std::fprintf(stderr, "hint: %s\n", error.hint().c_str());
+  return exit_code(error.code());
+}
+
+namespace {
+
+struct Subcommand {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+  const char* usage;
+};
+
+// A subcommand is one line here; a build without it refuses its name.
+const Subcommand kSubcommands[] = {
+    {"version", [](int, char**) { return std::puts("cairn-trainer " CAIRN_VERSION) < 0 ? 1 : 0; }, "version"},
+};
+
+void print_usage(std::FILE* out) {
+  std::fputs("usage:\n", out);
+  for (const Subcommand& subcommand : kSubcommands) std::fprintf(out, "  cairn-trainer %s\n", subcommand.usage);
+}
+
+int run(int argc, char** argv) {
+  std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "--version") first = "version";
+  if (first == "--help" || first == "-h" || first == "help") {
+    print_usage(stdout);
+    return 0;
+  }
+  for (const Subcommand& subcommand : kSubcommands) {
+    if (subcommand.name == first) return subcommand.run(argc - 1, argv + 1);
+  }
+  print_usage(stderr);
+  return exit_code(Code::kUsage);
+}
+
+}  // namespace
+}  // namespace cairn::apps
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return cairn::apps::run(argc, argv);
+}
