@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include "base/error.h"
@@ -33,13 +34,13 @@ struct TomlReader::State {
     return visited.size() - 1;
   }
 
-  Error make_error(uint32_t line, const std::string& what, const std::string& hint) const {
+  Error make_error(uint32_t line, const std::string& what, const std::string& hint, Code code = Code::kConfigInvalid) const {
     std::string place = file + (line == 0 ? "" : ", line " + std::to_string(line));
-    return Error(Code::kConfigInvalid, place + ": " + what, hint);
+    return Error(code, place + ": " + what, hint);
   }
 
-  void complain(uint32_t line, const std::string& what, const std::string& hint = {}) {
-    if (!error) error = make_error(line, what, hint);
+  void complain(uint32_t line, const std::string& what, const std::string& hint = {}, Code code = Code::kConfigInvalid) {
+    if (!error) error = make_error(line, what, hint, code);
   }
 
   // The node of a key that is asked for, which thereby is known.
@@ -143,6 +144,37 @@ bool TomlSection::number(const std::string& key, int64_t& value, int64_t min, in
   return true;
 }
 
+bool TomlSection::real(const std::string& key, double& value, double min, double max) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto number = node->value_exact<double>();
+  if (auto whole = node->value_exact<int64_t>()) number = static_cast<double>(*whole);
+  // Written so that nan is refused too.
+  if (!number || !(*number >= min && *number <= max)) {
+    state_->wrong_type(index_, key, *node, fmt::format("a number from {} to {}", min, max).c_str());
+    return false;
+  }
+  value = *number;
+  return true;
+}
+
+bool TomlSection::choice(const std::string& key, std::string& value, const std::vector<std::string>& words) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  auto text = node->value_exact<std::string>();
+  if (text && std::find(words.begin(), words.end(), *text) != words.end()) {
+    value = *std::move(text);
+    return true;
+  }
+  std::string wanted = words.size() == 1 ? "" : "one of ";
+  for (const std::string& word : words) wanted += (&word == &words[0] ? "\"" : ", \"") + word + "\"";
+  auto nearest = nearest_word(text.value_or(""), words);
+  std::string name = state_->visited[index_].prefix + key;
+  state_->complain(line_of(key), "'" + name + "' must be " + wanted + ", not " + shown(key),
+                   nearest && text ? "did you mean \"" + *nearest + "\"?" : "");
+  return false;
+}
+
 bool TomlSection::size(const std::string& key, uint64_t& value) {
   const toml::node* node = state_->ask(index_, key);
   if (node == nullptr) return false;
@@ -194,6 +226,27 @@ bool TomlSection::texts(const std::string& key, std::vector<std::string>& value)
   return true;
 }
 
+bool TomlSection::numbers(const std::string& key, std::vector<int64_t>& value, int64_t min, int64_t max) {
+  const toml::node* node = state_->ask(index_, key);
+  if (node == nullptr) return false;
+  const toml::array* array = node->as_array();
+  std::vector<int64_t> numbers;
+  bool right = array != nullptr;
+  if (right) {
+    for (const toml::node& item : *array) {
+      auto number = item.value_exact<int64_t>();
+      right = right && number && *number >= min && *number <= max;
+      if (right) numbers.push_back(*number);
+    }
+  }
+  if (!right) {
+    state_->wrong_type(index_, key, *node, fmt::format("a list of whole numbers from {} to {}", min, max).c_str());
+    return false;
+  }
+  value = std::move(numbers);
+  return true;
+}
+
 bool TomlSection::command(const std::string& key, std::vector<std::string>& value) {
   const toml::node* node = state_->ask(index_, key);
   if (node == nullptr) return false;
@@ -218,6 +271,25 @@ bool TomlSection::has(const std::string& key) const {
 }
 
 bool TomlSection::is_text(const std::string& key) const { return has(key) && state_->visited[index_].table->get(key)->is_string(); }
+
+bool TomlSection::is_table(const std::string& key) const { return has(key) && state_->visited[index_].table->get(key)->is_table(); }
+
+std::string TomlSection::shown(const std::string& key) const {
+  if (!has(key)) return "nothing";
+  constexpr size_t kShownMax = 60;
+  const toml::node& node = *state_->visited[index_].table->get(key);
+  if (auto text = node.value_exact<std::string>()) {
+    size_t cut = std::min(text->size(), kShownMax);
+    while (cut > 0 && cut < text->size() && (static_cast<uint8_t>((*text)[cut]) & 0xC0) == 0x80) --cut;
+    return quote_toml(cut < text->size() ? text->substr(0, cut) + "..." : *text);
+  }
+  if (auto number = node.value_exact<int64_t>()) return std::to_string(*number);
+  if (auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  if (auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  return node.is_table() ? "a table" : node.is_array() ? "a list" : "a date";
+}
+
+void TomlSection::know(const std::string& key) { static_cast<void>(state_->ask(index_, key)); }
 
 TomlSection TomlSection::section(const std::string& key) {
   const toml::node* node = state_->ask(index_, key);
@@ -252,10 +324,19 @@ std::vector<std::string> TomlSection::keys() const {
 
 void TomlSection::ignore_rest() { state_->visited[index_].ignored = true; }
 
-void TomlSection::complain(const std::string& key, const std::string& what, const std::string& hint) {
+uint32_t TomlSection::line_of(const std::string& key) const {
+  if (has(key)) return state_->visited[index_].table->get(key)->source().begin.line;
   const auto& section = state_->visited[index_];
-  uint32_t line = has(key) ? section.table->get(key)->source().begin.line : 0;
-  state_->complain(line, "'" + section.prefix + key + "' " + what, hint);
+  return section.table == nullptr || index_ == 0 ? 0 : section.table->source().begin.line;
+}
+
+void TomlSection::complain(const std::string& key, const std::string& what, const std::string& hint) {
+  state_->complain(line_of(key), "'" + state_->visited[index_].prefix + key + "' " + what, hint);
+}
+
+void TomlSection::refuse(const std::string& key, const std::string& what, const std::string& hint) {
+  know(key);
+  state_->complain(line_of(key), "'" + state_->visited[index_].prefix + key + "' " + what, hint, Code::kConfigUnsupported);
 }
 
 Result<std::vector<std::string>> split_command(std::string_view text) {
