@@ -33,8 +33,9 @@ std::string value_toml(const Json& value) {
 
 // null is TOML's absence.
 std::string json_toml(const std::string& json) {
+  Json parsed = Json::parse(json);
   std::string text;
-  for (const auto& [key, value] : Json::parse(json).items()) {
+  for (const auto& [key, value] : parsed.items()) {
     if (!value.is_null()) text += key_toml(key) + " = " + value_toml(value) + "\n";
   }
   return text;
