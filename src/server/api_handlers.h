@@ -98,6 +98,13 @@ class ApiHandlers {
   }
   // For a domain call that offers no place for it.
   Status note(Call& call, const char* action, const char* kind, const std::string& name);
+  // For a change of the volume the call names that answers nothing.
+  template <class T>
+  volume::AlsoInTx<T> recording_done(Call& call, const char* action) {
+    return [this, &call, action](catalog::Tx& tx, const T&) { return record(tx, call, kDone, action, "volume", call.name()); };
+  }
+  static constexpr const char* kDone = "{}";
+  static Answer done() { return http::Response::json(200, kDone); }
 
   Services& s_;
 };

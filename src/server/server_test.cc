@@ -262,6 +262,16 @@ TEST_F(ServerTest, TheSameRequestIdGivesTheSameAnswer) {
   EXPECT_CODE(Code::kWriterLeaseHeld, connect(instance_->admin_token())->open_upload("research", {"elsewhere", "", false}, soon()));
 }
 
+TEST_F(ServerTest, BreakingALeaseAgainByTheSameRequestSparesTheNextHolder) {
+  ASSERT_OK(admin_->create_volume({"research", {}, {}}, soon()));
+  ASSERT_OK(admin_->open_upload("research", {"here", "", false}, soon()));
+  net::HeaderList id{{"Cairn-Request-Id", std::string(32, 'd')}};
+  EXPECT_EQ(send("POST", "/v1/volumes/research/break-lease", "", id).status, 200);
+  ASSERT_OK(admin_->open_upload("research", {"elsewhere", "", false}, soon()));
+  EXPECT_EQ(send("POST", "/v1/volumes/research/break-lease", "", id).status, 200);
+  EXPECT_CODE(Code::kWriterLeaseHeld, admin_->open_upload("research", {"a third place", "", false}, soon()));
+}
+
 class PackTest : public ServerTest {
  protected:
   void SetUp() override {

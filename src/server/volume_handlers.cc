@@ -113,17 +113,15 @@ Result<http::Response> ApiHandlers::tag_snapshot(Call& call) {
   CAIRN_TRY(api::TagSnapshot body, call.body<api::TagSnapshot>());
   CAIRN_TRY(int64_t number, snapshot_number(call.parameters.at(1)));
   CAIRN_TRY(volume::VolumeInfo info, own_volume(call));
-  CAIRN_CHECK_OK(s_.volumes.tag(info.id, number, body.label));
-  CAIRN_CHECK_OK(note(call, "snapshot.tag", "volume", call.name()));
-  return http::Response::json(200, "{}");
+  CAIRN_CHECK_OK(s_.volumes.tag(info.id, number, body.label, recording_done<int64_t>(call, "snapshot.tag")));
+  return done();
 }
 
 Result<http::Response> ApiHandlers::drop_side_snapshot(Call& call) {
   CAIRN_TRY(int64_t number, snapshot_number(call.parameters.at(1)));
   CAIRN_TRY(volume::VolumeInfo info, own_volume(call));
-  CAIRN_CHECK_OK(s_.volumes.drop_side_snapshot(info.id, number));
-  CAIRN_CHECK_OK(note(call, "snapshot.drop", "volume", call.name()));
-  return http::Response::json(200, "{}");
+  CAIRN_CHECK_OK(s_.volumes.drop_side_snapshot(info.id, number, recording_done<int64_t>(call, "snapshot.drop")));
+  return done();
 }
 
 Result<http::Response> ApiHandlers::set_history(Call& call) {
@@ -136,9 +134,9 @@ Result<http::Response> ApiHandlers::set_history(Call& call) {
 
 Result<http::Response> ApiHandlers::break_lease(Call& call) {
   CAIRN_TRY(volume::VolumeInfo info, own_volume(call));
-  CAIRN_TRY(auto ended, s_.leases.break_lease(info.id, call.who.name));
-  if (ended) CAIRN_CHECK_OK(note(call, "lease.break", "volume", call.name()));
-  return http::Response::json(200, "{}");
+  auto also = recording_done<std::optional<volume::LeaseSummary>>(call, "lease.break");
+  CAIRN_CHECK_OK(s_.leases.break_lease(info.id, call.who.name, also));
+  return done();
 }
 
 }  // namespace cairn::server

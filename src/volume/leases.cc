@@ -174,17 +174,22 @@ Status Leases::release(catalog::Tx& tx, LeaseId id) {
   return ok();
 }
 
-Result<std::optional<LeaseSummary>> Leases::break_lease(VolumeId volume, std::string_view by_whom) {
+Result<std::optional<LeaseSummary>> Leases::break_lease(VolumeId volume, std::string_view by_whom,
+                                                        const AlsoInTx<std::optional<LeaseSummary>>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Result<std::optional<LeaseSummary>> {
     CAIRN_TRY(Instant at, instant(context_, tx));
     CAIRN_TRY(std::optional<int64_t> fence, catalog::volumes::next_fence(tx, volume));
     if (!fence) return Error(Code::kVolumeNotFound, "there is no volume with id " + volume.hex());
     CAIRN_TRY(std::vector<catalog::LeaseRow> current, catalog::leases::list_current(tx, volume));
-    if (current.empty()) return std::optional<LeaseSummary>();
-    CAIRN_CHECK_OK(catalog::leases::end_all(tx, volume, at.now, "broken by " + std::string(by_whom)));
-    CAIRN_CHECK_OK(
-        catalog::uploads::lapse_fenced(tx, volume, at.now, at.now + context_.settings.unfinished_upload_time));
-    return std::optional<LeaseSummary>(lease_summary(current.front(), at));
+    std::optional<LeaseSummary> ended;
+    if (!current.empty()) {
+      CAIRN_CHECK_OK(catalog::leases::end_all(tx, volume, at.now, "broken by " + std::string(by_whom)));
+      CAIRN_CHECK_OK(
+          catalog::uploads::lapse_fenced(tx, volume, at.now, at.now + context_.settings.unfinished_upload_time));
+      ended = lease_summary(current.front(), at);
+    }
+    if (also) CAIRN_CHECK_OK(also(tx, ended));
+    return ended;
   });
 }
 

@@ -62,7 +62,8 @@ class Leases {
   Status release(LeaseId id, std::string_view secret);
   Status release(catalog::Tx& tx, LeaseId id);
   // By owner or admin (`cairn volumes break-lease`). Answers what was ended, if anything.
-  Result<std::optional<LeaseSummary>> break_lease(VolumeId volume, std::string_view by_whom);
+  Result<std::optional<LeaseSummary>> break_lease(VolumeId volume, std::string_view by_whom,
+                                                  const AlsoInTx<std::optional<LeaseSummary>>& also = {});
   Result<std::optional<LeaseSummary>> current(VolumeId volume);
 
  private:

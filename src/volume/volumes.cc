@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "catalog/leases.h"
 #include "catalog/snapshots.h"
 #include "catalog/stores.h"
@@ -14,7 +15,6 @@
 #include "store/tree_reader.h"
 #include "volume/names.h"
 #include "volume/rows.h"
-#include "volume/sizes.h"
 #include "volume/store_access.h"
 
 namespace cairn::volume {
@@ -397,22 +397,22 @@ Result<SnapshotInfo> Volumes::snapshot(VolumeId id, int64_t number) {
   });
 }
 
-Status Volumes::tag(VolumeId id, int64_t number, std::string_view label) {
+Status Volumes::tag(VolumeId id, int64_t number, std::string_view label, const AlsoInTx<int64_t>& also) {
   if (label.size() > 100 || !catalog::is_catalog_text(label)) {
     return Error(Code::kRequestInvalid, "a tag is at most 100 bytes of UTF-8 text");
   }
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(bool set, catalog::snapshots::set_tag(tx, id, number, std::string(label)));
     if (!set) return Error(Code::kSnapshotNotFound, "there is no snapshot " + std::to_string(number));
-    return ok();
+    return also ? also(tx, number) : ok();
   });
 }
 
-Status Volumes::drop_side_snapshot(VolumeId id, int64_t number) {
+Status Volumes::drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(bool removed, catalog::snapshots::remove_side(tx, id, number));
     if (!removed) return Error(Code::kSnapshotNotFound, "there is no side snapshot " + std::to_string(number));
-    return ok();
+    return also ? also(tx, number) : ok();
   });
 }
 

@@ -145,8 +145,8 @@ class Volumes {
   Result<std::vector<SnapshotInfo>> snapshots(VolumeId id, int64_t before, int64_t limit, bool all = false);
   Result<SnapshotInfo> snapshot(VolumeId id, int64_t number);
   // A label keeps a snapshot until it is removed again ("" removes it).
-  Status tag(VolumeId id, int64_t number, std::string_view label);
-  Status drop_side_snapshot(VolumeId id, int64_t number);
+  Status tag(VolumeId id, int64_t number, std::string_view label, const AlsoInTx<int64_t>& also = {});
+  Status drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also = {});
 
  private:
   Context& context_;
