@@ -14,6 +14,7 @@
 
 #include "agent/usage.h"
 #include "base/log.h"
+#include "base/quantity.h"
 #include "os/disk.h"
 
 namespace cairn::agent {
@@ -22,17 +23,6 @@ namespace {
 constexpr size_t kReadBytes = 64 * 1024;
 constexpr Duration kNoSpaceGrace = seconds(10);
 constexpr int kPollMs = 100;
-
-std::string quantity(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
-}
 
 void capture(int fd, const std::string& component, LogSpool& spool) {
   std::string buffer(kReadBytes, '\0');
@@ -92,14 +82,14 @@ class SpaceWatch {
       pending.bytes += use->written_bytes;
       if (use->live_bytes > mount.grant.size_bytes) {
         why = fmt::format("volume '{0}' is full: it would hold {1} of {2}; cairn volumes expand {0} --size S", mount.grant.volume,
-                          quantity(use->live_bytes), quantity(mount.grant.size_bytes));
+                          human_bytes(use->live_bytes), human_bytes(mount.grant.size_bytes));
       }
     }
     heartbeat_.set_pending(pending, pending.files == 0);
     auto disk = os::disk_space(plan_.disk_path);
     if (disk && disk->available_bytes < plan_.reserve_bytes) {
       why = fmt::format("the node's disk is full: {} free, and {} are kept so that the work can be saved",
-                        quantity(disk->available_bytes), quantity(plan_.reserve_bytes));
+                        human_bytes(disk->available_bytes), human_bytes(plan_.reserve_bytes));
     }
     return why;
   }

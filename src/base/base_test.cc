@@ -7,6 +7,7 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/quantity.h"
 #include "base/random.h"
 #include "base/result.h"
 
@@ -94,4 +95,37 @@ TEST(Deadline, ExpiresAndCancels) {
 }
 
 }  // namespace
+TEST(Quantity, Sizes) {
+  EXPECT_EQ(*parse_size("500Gi"), uint64_t{500} << 30);
+  EXPECT_EQ(*parse_size("1.5Ti"), uint64_t{3} << 39);
+  EXPECT_EQ(*parse_size("100G"), 100'000'000'000u);
+  EXPECT_EQ(*parse_size("1e12"), 1'000'000'000'000u);
+  EXPECT_EQ(*parse_size("1.5e3"), 1500u);
+  EXPECT_EQ(*parse_size("0.3"), 1u);
+  EXPECT_EQ(*parse_size("17"), 17u);
+  EXPECT_EQ(*parse_size("0.1Ki"), 103u);  // rounded up
+  for (const char* bad : {"", "Gi", "-1", "1.2.3", "5 Gi", "5gi", "1e", "1e99", "99999Pi", "0x10", "1.", ".5", "12345678901234567890123"}) {
+    EXPECT_FALSE(parse_size(bad)) << bad;
+  }
+  EXPECT_EQ(format_size(uint64_t{5} << 40), "5Ti");
+  EXPECT_EQ(format_size(uint64_t{3} << 39), "1536Gi");
+  EXPECT_EQ(format_size(100'000'000'000), "100G");
+  EXPECT_EQ(format_size(1'234'567), "1234567");
+  for (uint64_t size : {uint64_t{1}, uint64_t{1024}, uint64_t{1} << 62, uint64_t{999'999}}) EXPECT_EQ(*parse_size(format_size(size)), size);
+  SeededRandom random(7);
+  for (int i = 0; i < 2'000; ++i) {
+    uint64_t bytes = 1 + random.below(uint64_t{1} << (1 + random.below(61)));
+    EXPECT_EQ(*parse_size(format_size(bytes)), bytes);
+  }
+  EXPECT_EQ(human_bytes(812), "812 B");
+  EXPECT_EQ(human_bytes(uint64_t{3} << 39), "1.50 TiB");
+  EXPECT_EQ(human_bytes((uint64_t{1} << 20) - 1), "1.00 MiB");
+}
+
+TEST(Quantity, Durations) {
+  EXPECT_EQ(*parse_duration("90s"), Duration(seconds(90)));
+  EXPECT_EQ(*parse_duration("7d"), Duration(hours(168)));
+  for (const char* bad : {"", "7", "d", "-1d", "1.5h", "99999999999d"}) EXPECT_FALSE(parse_duration(bad)) << bad;
+}
+
 }  // namespace cairn

@@ -7,7 +7,7 @@
 #include "cli/run_request.h"
 #include "cli/run_text.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 
 namespace cairn::cli {
 namespace {

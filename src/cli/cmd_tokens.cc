@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/json_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 
 namespace cairn::cli {
 namespace {
@@ -27,7 +27,7 @@ Result<int> create(Context& context, const CreateOptions& options) {
   body.user = options.user;
   body.scopes = options.scopes;
   if (!options.expires.empty()) {
-    CAIRN_TRY(Duration life, config::parse_duration(options.expires));
+    CAIRN_TRY(Duration life, parse_duration(options.expires));
     body.expires_in_seconds = static_cast<uint64_t>(life.count() / 1'000'000);
   }
   CAIRN_TRY(api::CreatedToken created, client->create_token(body, context.call()));

@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 
 namespace cairn::cli {
 
@@ -18,7 +18,7 @@ void add_volumes_create(Verb volumes) {
         api::CreateVolume body;
         body.name = options->name;
         if (!options->size.empty()) {
-          CAIRN_TRY(body.size_bytes, config::parse_size(options->size));
+          CAIRN_TRY(body.size_bytes, parse_size(options->size));
         }
         if (!options->history.empty()) body.history = options->history;
         CAIRN_TRY(api::Volume volume, client->create_volume(body, context.call()));

@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 
 namespace cairn::cli {
 
@@ -14,7 +14,7 @@ void add_volumes_expand(Verb volumes) {
       .text("--size", options->size, "The new size, e.g. 1Ti", true)
       .run([options](Context& context) -> Result<int> {
         CAIRN_TRY(client::ApiClient * client, context.connect());
-        CAIRN_TRY(uint64_t size_bytes, config::parse_size(options->size));
+        CAIRN_TRY(uint64_t size_bytes, parse_size(options->size));
         CAIRN_TRY(api::Volume volume, client->expand_volume(options->name, {size_bytes}, context.call()));
         Output& output = context.output();
         if (output.json()) {

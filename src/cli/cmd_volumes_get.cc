@@ -7,7 +7,7 @@
 #include "cli/json_text.h"
 #include "cli/progress_printer.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 #include "transfer/get.h"
 
 namespace cairn::cli {
@@ -57,7 +57,7 @@ Result<int> run_get(Context& context, const Options& options) {
   get.checksum = options.checksum;
   get.jobs = static_cast<unsigned>(std::clamp<uint64_t>(options.jobs, 1, 64));
   if (!options.bwlimit.empty()) {
-    CAIRN_TRY(get.bytes_per_second, config::parse_size(options.bwlimit));
+    CAIRN_TRY(get.bytes_per_second, parse_size(options.bwlimit));
   }
   auto remote = context.remote(where.volume);
   Output& output = context.output();

@@ -5,7 +5,7 @@
 #include "cli/json_text.h"
 #include "cli/progress_printer.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 #include "transfer/put.h"
 
 namespace cairn::cli {
@@ -77,7 +77,7 @@ Result<int> run_put(Context& context, const Options& options, bool create_missin
   put.jobs = static_cast<unsigned>(std::clamp<uint64_t>(options.jobs, 1, 64));
   put.message = options.message;
   if (!options.bwlimit.empty()) {
-    CAIRN_TRY(put.bytes_per_second, config::parse_size(options.bwlimit));
+    CAIRN_TRY(put.bytes_per_second, parse_size(options.bwlimit));
   }
   auto remote = context.remote(options.name);
   ProgressPrinter printer(context.output(), "put " + options.name, context.global().events);

@@ -102,18 +102,6 @@ int Output::fail(const Error& given) {
   return exit_code(error.code());
 }
 
-std::string human_bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return value < 9.995 ? fmt::format("{:.2f} {}", value, kUnits[unit]) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
 std::string human_duration(Duration duration) {
   int64_t ms = duration.count() / 1000;
   if (ms < 10'000) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);

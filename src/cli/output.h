@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/result.h"
 
 namespace cairn::cli {
@@ -41,8 +42,6 @@ class Output {
   std::mutex mutex_;
 };
 
-// "1.5 GiB", "812 B".
-std::string human_bytes(uint64_t bytes);
 // "2 h 03 min", "14 s".
 std::string human_duration(Duration duration);
 // "1,234,567".

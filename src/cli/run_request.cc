@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "cli/progress_printer.h"
 #include "cli/volume_text.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 #include "transfer/put.h"
 #include "transfer/scan.h"
 
@@ -50,7 +50,7 @@ Result<std::vector<api::MountRequest>> mount_requests(const MountOptions& option
   std::vector<api::MountRequest> requests;
   std::optional<uint64_t> size_bytes;
   if (!options.size.empty()) {
-    CAIRN_TRY(size_bytes, config::parse_size(options.size));
+    CAIRN_TRY(size_bytes, parse_size(options.size));
   }
   for (const std::string& name : options.volumes) {
     api::MountRequest request;

@@ -4,7 +4,6 @@
 
 #include "config/client_settings.h"
 #include "config/nearest.h"
-#include "config/quantity.h"
 #include "config/server_settings.h"
 #include "config/toml_reader.h"
 #include "config/training_head.h"
@@ -27,30 +26,6 @@ TEST(Nearest, CountsEdits) {
   EXPECT_EQ(edit_distance("abc", "abcdefgh", 2), 3u);
   EXPECT_EQ(nearest_word("volum", {"listen", "volume", "volumes"}), "volume");
   EXPECT_EQ(nearest_word("zzz", {"listen", "volume"}), std::nullopt);
-}
-
-TEST(Quantity, Sizes) {
-  EXPECT_EQ(*parse_size("500Gi"), uint64_t{500} << 30);
-  EXPECT_EQ(*parse_size("1.5Ti"), uint64_t{3} << 39);
-  EXPECT_EQ(*parse_size("100G"), 100'000'000'000u);
-  EXPECT_EQ(*parse_size("1e12"), 1'000'000'000'000u);
-  EXPECT_EQ(*parse_size("1.5e3"), 1500u);
-  EXPECT_EQ(*parse_size("0.3"), 1u);
-  EXPECT_EQ(*parse_size("17"), 17u);
-  for (const char* bad : {"", "Gi", "-1", "1.2.3", "5 Gi", "5gi", "1e", "1e99", "99999Pi", "0x10", "1.", ".5", "12345678901234567890123"}) {
-    EXPECT_FALSE(parse_size(bad)) << bad;
-  }
-  EXPECT_EQ(format_size(uint64_t{5} << 40), "5Ti");
-  EXPECT_EQ(format_size(uint64_t{3} << 39), "1536Gi");
-  EXPECT_EQ(format_size(100'000'000'000), "100G");
-  EXPECT_EQ(format_size(1'234'567), "1234567");
-  for (uint64_t size : {uint64_t{1}, uint64_t{1024}, uint64_t{1} << 62, uint64_t{999'999}}) EXPECT_EQ(*parse_size(format_size(size)), size);
-}
-
-TEST(Quantity, Durations) {
-  EXPECT_EQ(*parse_duration("90s"), Duration(seconds(90)));
-  EXPECT_EQ(*parse_duration("7d"), Duration(hours(168)));
-  for (const char* bad : {"", "7", "d", "-1d", "1.5h", "99999999999d"}) EXPECT_FALSE(parse_duration(bad)) << bad;
 }
 
 TEST(Toml, SplitsCommands) {

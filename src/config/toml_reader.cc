@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "config/nearest.h"
-#include "config/quantity.h"
+#include "base/quantity.h"
 
 namespace cairn::config {
 

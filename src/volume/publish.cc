@@ -10,7 +10,6 @@
 #include "codec/hex.h"
 #include "volume/publish_impl.h"
 #include "volume/rows.h"
-#include "volume/sizes.h"
 
 namespace cairn::volume {
 namespace {

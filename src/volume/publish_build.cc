@@ -1,6 +1,7 @@
 // One attempt at a publication, from reading the state of things to the head swap.
 #include <algorithm>
 
+#include "base/quantity.h"
 #include "catalog/leases.h"
 #include "catalog/packs.h"
 #include "catalog/pins.h"
@@ -10,7 +11,6 @@
 #include "catalog/uploads.h"
 #include "volume/publish_impl.h"
 #include "volume/rows.h"
-#include "volume/sizes.h"
 #include "volume/uploads.h"
 
 namespace cairn::volume {
@@ -113,7 +113,7 @@ Status Publisher::Impl::check_size(Attempt& attempt) {
   constexpr auto kGiB = static_cast<int64_t>(limits::kGiB);
   int64_t wanted = (bytes + kGiB - 1) / kGiB * kGiB;
   return Error(Code::kContentsExceedSize,
-               "volume '" + name + "' would hold " + format_size_rounded(bytes) + " (" + std::to_string(bytes) +
+               "volume '" + name + "' would hold " + human_bytes(bytes) + " (" + std::to_string(bytes) +
                    " bytes); its size is " + format_size(attempt.volume.size_bytes) + " (" +
                    std::to_string(attempt.volume.size_bytes) + " bytes)",
                "`cairn volumes expand " + name + " --size " + format_size(wanted) + "` makes room");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quantity.h"
 #include "catalog/packs.h"
 #include "catalog/pins.h"
 #include "catalog/snapshots.h"
@@ -13,7 +14,6 @@
 #include "object/object_store.h"
 #include "volume/reads.h"
 #include "volume/rows.h"
-#include "volume/sizes.h"
 #include "volume/store_access.h"
 #include "volume/writer.h"
 
@@ -45,8 +45,8 @@ Status check_quota(const Settings& settings, catalog::Tx& tx, StoreId store, int
   CAIRN_TRY(int64_t stored, catalog::stores::owner_bytes(tx, row->owner));
   if (stored + more <= settings.owner_quota_bytes) return ok();
   return Error(Code::kQuotaExceeded,
-               "storing " + format_size_rounded(more) + " more would exceed the quota of " +
-                   format_size_rounded(settings.owner_quota_bytes) + "; " + format_size_rounded(stored) + " are in use",
+               "storing " + human_bytes(more) + " more would exceed the quota of " +
+                   human_bytes(settings.owner_quota_bytes) + "; " + human_bytes(stored) + " are in use",
                "delete volumes or snapshots, or ask the operator for more");
 }
 

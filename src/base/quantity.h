@@ -11,14 +11,16 @@
 #include "base/clock.h"
 #include "base/result.h"
 
-namespace cairn::config {
+namespace cairn {
 
 // Whole bytes; a fraction of a byte is rounded up. size_invalid for anything else and for more than 2^62.
 Result<uint64_t> parse_size(std::string_view text);
 // The shortest exact quantity, binary units first: 5Ti, 1536Gi, 100G, 1234567.
 std::string format_size(uint64_t bytes);
+// For people, rounded: "812 B", "4.21 TiB", "63.5 GiB".
+std::string human_bytes(uint64_t bytes);
 
 // usage for anything else and for more than 100 years.
 Result<Duration> parse_duration(std::string_view text);
 
-}  // namespace cairn::config
+}  // namespace cairn

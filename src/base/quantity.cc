@@ -1,8 +1,10 @@
-#include "config/quantity.h"
+#include "base/quantity.h"
 
-#include <cctype>
+#include <iterator>
 
-namespace cairn::config {
+#include <fmt/core.h>
+
+namespace cairn {
 namespace {
 
 // Room for 20 digits times any unit.
@@ -96,6 +98,18 @@ std::string format_size(uint64_t bytes) {
   return best;
 }
 
+std::string human_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : 1, kUnits[unit]);
+}
+
 Result<Duration> parse_duration(std::string_view text) {
   auto refuse = [&] {
     return Error(Code::kUsage, "'" + std::string(text.substr(0, 64)) + "' is not a span of time",
@@ -116,4 +130,4 @@ Result<Duration> parse_duration(std::string_view text) {
   return Duration(seconds(static_cast<int64_t>(number * factor)));
 }
 
-}  // namespace cairn::config
+}  // namespace cairn
