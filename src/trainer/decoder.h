@@ -31,33 +31,42 @@ struct DecoderOptions {
 
 struct NamedParameter {
   std::string name;   // Hugging Face's
-  at::Tensor tensor;  // fp32, contiguous, on the model's device
+  at::Tensor tensor;  // fp32, contiguous, on the model's device; its grad() is always there
 };
 
 struct LossSum {
-  at::Tensor sum;     // fp32 scalar: cross-entropy summed over the targets that count, in nats; differentiable unless
-                      // under no_grad
+  at::Tensor sum;     // fp32 scalar: cross-entropy summed over the targets that count, in nats
   int64_t count = 0;  // such targets
 };
 
 class Decoder {
  public:
-  // Weights are uninitialised until init_random or a load into the parameters. limit_exceeded when memory is short.
+  // Weights are uninitialised until init_random or a load into the parameters; gradients are zero. limit_exceeded when
+  // memory is short.
   static Result<std::unique_ptr<Decoder>> create(const DecoderSpec& spec, const DecoderOptions& options);
   virtual ~Decoder() = default;
 
   virtual const DecoderSpec& spec() const = 0;
   virtual const std::vector<NamedParameter>& named_parameters() const = 0;
 
+  // All parameters one after another, and all gradients: fp32, one dimension. The named tensors and their grad() are
+  // views of them, so clipping, sums over processes and optimizers may work on the whole at once. Gradients must stay
+  // these views: set them to zero (zero_gradients), never to none.
+  virtual at::Tensor flat_parameters() const = 0;
+  virtual at::Tensor flat_gradients() const = 0;
+  virtual void zero_gradients() = 0;
+
   // Matrices normal(0, initializer_range), norms 1, biases 0. The same weights for the same seed on every machine
   // (initializer.h says how).
   virtual Status init_random(uint64_t seed) = 0;
 
-  // Must be called after parameters were written otherwise than through torch's own in-place operations.
+  // Must be called after parameters were written.
   virtual void parameters_changed() = 0;
 
-  // data_invalid when ids or lengths do not fit the model. A row without a target that counts gives a zero that has a
-  // graph.
+  // Forward and backward: adds the gradient of `scale` times the returned sum to the gradients. The way to train;
+  // nothing of the graph is left. data_invalid when ids or lengths do not fit the model.
+  virtual Result<LossSum> loss_and_gradients(const dataset::Row& row, double scale = 1) = 0;
+  // Forward alone; the sum is differentiable unless under at::NoGradGuard (validation wants the guard).
   virtual Result<LossSum> loss_sum(const dataset::Row& row) = 0;
   // fp32 [tokens, vocab_size]; for tests and small rows.
   virtual Result<at::Tensor> logits(const dataset::Row& row) = 0;

@@ -224,26 +224,29 @@ std::vector<ParameterSpec> parameter_specs(const DecoderSpec& spec) {
   all.push_back({"model.embed_tokens.weight", {spec.vocab_size, hidden}, Kind::kMatrix});
   for (int64_t layer = 0; layer < spec.num_layers; ++layer) {
     std::string prefix = fmt::format("model.layers.{}.", layer);
-    auto linear = [&](const char* name, int64_t out, int64_t in, bool bias) {
-      all.push_back({prefix + name + ".weight", {out, in}, Kind::kMatrix});
-      if (bias) all.push_back({prefix + name + ".bias", {out}, Kind::kBias});
+    // Matrices that multiply the same input stand side by side, so that one product serves them; so do their biases.
+    struct Linear {
+      const char* name;
+      int64_t out;
+    };
+    auto linears = [&](std::initializer_list<Linear> group, int64_t in, bool bias) {
+      for (const Linear& one : group) all.push_back({prefix + one.name + ".weight", {one.out, in}, Kind::kMatrix});
+      if (!bias) return;
+      for (const Linear& one : group) all.push_back({prefix + one.name + ".bias", {one.out}, Kind::kBias});
     };
     auto norm = [&](const char* name, int64_t size) {
       all.push_back({prefix + name + ".weight", {size}, Kind::kNorm});
     };
     norm("input_layernorm", hidden);
-    linear("self_attn.q_proj", q, hidden, spec.attention_bias);
-    linear("self_attn.k_proj", kv, hidden, spec.attention_bias);
-    linear("self_attn.v_proj", kv, hidden, spec.attention_bias);
-    linear("self_attn.o_proj", hidden, q, spec.attention_bias);
+    linears({{"self_attn.q_proj", q}, {"self_attn.k_proj", kv}, {"self_attn.v_proj", kv}}, hidden, spec.attention_bias);
+    linears({{"self_attn.o_proj", hidden}}, q, spec.attention_bias);
     if (spec.qk_norm()) {
       norm("self_attn.q_norm", spec.head_dim);
       norm("self_attn.k_norm", spec.head_dim);
     }
     norm("post_attention_layernorm", hidden);
-    linear("mlp.gate_proj", inner, hidden, spec.mlp_bias);
-    linear("mlp.up_proj", inner, hidden, spec.mlp_bias);
-    linear("mlp.down_proj", hidden, inner, spec.mlp_bias);
+    linears({{"mlp.gate_proj", inner}, {"mlp.up_proj", inner}}, hidden, spec.mlp_bias);
+    linears({{"mlp.down_proj", hidden}}, inner, spec.mlp_bias);
   }
   all.push_back({"model.norm.weight", {hidden}, Kind::kNorm});
   if (!spec.tie_word_embeddings) all.push_back({"lm_head.weight", {spec.vocab_size, hidden}, Kind::kMatrix});
