@@ -6,7 +6,7 @@ set -euo pipefail
 build_packages="cmake ninja-build g++ ccache pkg-config ca-certificates
   libboost1.81-dev libexpected-dev libfmt-dev libspdlog-dev libssl-dev libzstd-dev libcurl4-openssl-dev
   libsqlite3-dev libpq-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libgtest-dev libgmock-dev bubblewrap
-  libpcre2-dev libicu-dev libsimdjson-dev libsnappy-dev libtorch-dev libgloo-dev libopenblas0-openmp"
+  libpcre2-dev libicu-dev libsimdjson-dev libsnappy-dev zlib1g-dev libtorch-dev libgloo-dev libopenblas0-openmp"
 test_packages="postgresql-15 python3 python3-numpy python3-venv curl openssl jq rsync util-linux libbenchmark-dev"
 demo_packages="python3 python3-numpy python3-venv"
 all_packages="clang clang-tidy clang-format libclang-rt-14-dev rclone restic"
