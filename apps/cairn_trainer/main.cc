@@ -24,6 +24,7 @@ struct Subcommand {
 // A subcommand is one line here; a build without it refuses its name.
 const Subcommand kSubcommands[] = {
     {"version", [](int, char**) { return std::puts("cairn-trainer " CAIRN_VERSION) < 0 ? 1 : 0; }, "version"},
+    {"render", run_render, "render CONFIG.toml [--volume-root DIR] [-n SAMPLES]"},
 };
 
 void print_usage(std::FILE* out) {

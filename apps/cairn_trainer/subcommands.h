@@ -9,4 +9,6 @@ namespace cairn::apps {
 // Prints "cairn-trainer: <message>" and the hint on standard error; returns the exit code of the error.
 int report(const Error& error);
 
+int run_render(int argc, char** argv);
+
 }  // namespace cairn::apps

@@ -24,6 +24,7 @@ namespace cairn::dataset {
 namespace {
 
 constexpr size_t kReadBytes = 1024 * 1024;
+constexpr std::array<std::string_view, 5> kColumns = {"messages", "prompt", "completion", "tools", "tool_defs"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -43,6 +44,24 @@ Result<os::OpenFile> open_data_file(const std::string& path) {
   CAIRN_TRY(os::EntryStat stat, os::stat_fd(fd.get(), path));
   if (stat.type != os::FileType::kFile) return Error(Code::kDataInvalid, fmt::format("{} is no regular file", path));
   return os::OpenFile{std::move(fd), stat};
+}
+
+Result<os::EntryStat> stat_of(const std::string& path) {
+  CAIRN_TRY(os::OpenFile open, open_data_file(path));
+  return open.stat;
+}
+
+// A file that no name leads to: it is gone with the process.
+Result<os::Fd> make_scratch_file(std::string folder) {
+  if (folder.empty()) {
+    const char* base = std::getenv("TMPDIR");
+    folder = base && *base ? base : "/tmp";
+  }
+  std::string path = folder + "/cairn-rows-XXXXXX";
+  os::Fd fd(::mkostemp(path.data(), O_CLOEXEC));
+  if (!fd.valid()) return Error::from_errno(errno, fmt::format("making a scratch file in {}", folder));
+  if (::unlink(path.c_str()) != 0) return Error::from_errno(errno, path);
+  return fd;
 }
 
 // Finds lines in bytes as they come.
@@ -212,7 +231,46 @@ class Files final : public SftFiles {
 };
 
 Status Files::spool_parquet(DataFile& file) {
-  return Error(Code::kFormatUnsupported, fmt::format("{}: this build does not read Parquet", file.name), "store the rows as JSONL");
+  CAIRN_TRY(std::shared_ptr<const ParquetFile> parquet, ParquetFile::open(file.path));
+  std::vector<std::string> columns;
+  for (std::string_view column : kColumns) {
+    if (parquet->has_column(column)) columns.emplace_back(column);
+  }
+  bool whole = parquet->has_column("messages") || (parquet->has_column("prompt") && parquet->has_column("completion"));
+  if (!whole) {
+    return Error(Code::kDataInvalid, fmt::format("{} has neither a column 'messages' nor both 'prompt' and 'completion'; its columns: {}",
+                                                 file.name, fmt::join(parquet->columns(), ", ")));
+  }
+  CAIRN_TRY(file.stat, stat_of(file.path));
+  if (!scratch_.valid()) {
+    CAIRN_TRY(scratch_, make_scratch_file(scratch_folder_));
+  }
+  CAIRN_TRY(std::unique_ptr<ParquetRows> rows, parquet->rows(columns));
+  std::string json, buffer;
+  LineFinder finder(file, scratch_end_);
+  auto flush = [&]() -> Status {
+    CAIRN_CHECK_OK(finder.feed(buffer));
+    std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(buffer.data()), buffer.size());
+    auto written = os::write_all_at(scratch_.get(), scratch_end_, bytes, "the scratch file");
+    if (!written) {
+      return Error(written.error().code(), fmt::format("writing the rows of {} to scratch: {}", file.name, written.error().message()),
+                   "set TMPDIR to a folder with more space, or store the data as JSONL");
+    }
+    scratch_end_ += buffer.size();
+    buffer.clear();
+    return ok();
+  };
+  for (;;) {
+    CAIRN_TRY(bool more, rows->next(json));
+    if (!more) break;
+    buffer += json;
+    buffer += '\n';
+    if (buffer.size() >= kReadBytes) CAIRN_CHECK_OK(flush());
+  }
+  CAIRN_CHECK_OK(flush());
+  file.end = scratch_end_;
+  file.lines.shrink();
+  return ok();
 }
 
 }  // namespace

@@ -162,6 +162,37 @@ TEST(SftFiles, TheFingerprintTellsNamesAndSizes) {
   EXPECT_NE(fingerprint(folder / "one"), fingerprint(folder / "three"));
 }
 
+TEST(SftFiles, ReadsParquetByColumns) {
+  const std::string golden = CAIRN_SOURCE_DIR "/tests/golden/parquet/";
+  std::ifstream file(golden + "expected.json");
+  auto all = parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  ASSERT_TRUE(all) << all.error().message();
+  testing::TemporaryFolder folder;
+  write(folder / "a.jsonl", "{}\n");
+  for (const char* name : {"chats_snappy", "chats_zstd_v2"}) {
+    std::filesystem::copy_file(golden + name + ".parquet", folder / (std::string(name) + ".parquet"));
+  }
+  auto files = SftFiles::open(folder.path(), "");
+  ASSERT_TRUE(files) << files.error().message();
+  ASSERT_EQ((*files)->size(), 81u);
+  for (uint64_t i = 0; i < 80; ++i) {
+    uint64_t row = (i * 37) % 80;  // out of order
+    const JsonValue& wanted = all->find(row < 40 ? "chats_snappy" : "chats_zstd_v2")->items[row % 40];
+    std::string json;
+    ASSERT_TRUE((*files)->read(1 + row, json));
+    auto value = parse_json(json);
+    ASSERT_TRUE(value) << json;
+    EXPECT_EQ(python_json(*value), python_json(wanted));
+    EXPECT_TRUE((*files)->from_columns(1 + row));
+  }
+  EXPECT_EQ((*files)->where(41), "chats_zstd_v2.parquet, row 1");
+
+  EXPECT_THAT(error_of(golden + "texts_none.parquet").message(), HasSubstr("neither a column 'messages'"));
+  auto no_scratch = SftFiles::open(golden + "chats_snappy.parquet", folder / "absent");
+  ASSERT_FALSE(no_scratch);
+  EXPECT_THAT(no_scratch.error().message(), HasSubstr("absent"));
+}
+
 TEST(LineIndex, HoldsFarOffsets) {
   LineIndex index;
   std::vector<uint64_t> offsets;
