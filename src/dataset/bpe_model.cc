@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -18,60 +17,7 @@ uint64_t mix(uint64_t value) {
   return value ^ value >> 29;
 }
 
-uint64_t hash_bytes(std::string_view text) {
-  uint64_t hash = text.size();
-  size_t i = 0;
-  for (; i + 8 <= text.size(); i += 8) {
-    uint64_t word;
-    std::memcpy(&word, text.data() + i, 8);
-    hash = mix(hash ^ word) + word;
-  }
-  uint64_t word = 0;
-  if (i < text.size()) std::memcpy(&word, text.data() + i, text.size() - i);
-  hash = mix(hash ^ word);
-  return mix(hash);
-}
-
 }  // namespace
-
-void StringTable::reserve(size_t count, size_t bytes) {
-  bytes_.reserve(bytes);
-  begins_.reserve(count + 1);
-  grow(std::bit_ceil(count * 2 + 16));
-}
-
-void StringTable::grow(size_t slots) {
-  if (slots <= slots_.size()) return;
-  slots_.assign(slots, 0);
-  for (uint32_t number = 0; number < size(); ++number) {
-    size_t slot = hash_bytes((*this)[number]) & (slots - 1);
-    while (slots_[slot] != 0) slot = (slot + 1) & (slots - 1);
-    slots_[slot] = number + 1;
-  }
-}
-
-uint32_t StringTable::find(std::string_view text) const {
-  if (slots_.empty()) return kNoId;
-  size_t slot = hash_bytes(text) & (slots_.size() - 1);
-  while (slots_[slot] != 0) {
-    if ((*this)[slots_[slot] - 1] == text) return slots_[slot] - 1;
-    slot = (slot + 1) & (slots_.size() - 1);
-  }
-  return kNoId;
-}
-
-uint32_t StringTable::add(std::string_view text) {
-  if ((begins_.size() + 1) * 2 > slots_.size()) grow(std::max<size_t>(64, slots_.size() * 2));
-  size_t slot = hash_bytes(text) & (slots_.size() - 1);
-  while (slots_[slot] != 0) {
-    if ((*this)[slots_[slot] - 1] == text) return slots_[slot] - 1;
-    slot = (slot + 1) & (slots_.size() - 1);
-  }
-  bytes_.append(text);
-  begins_.push_back(bytes_.size());
-  slots_[slot] = size();
-  return size() - 1;
-}
 
 Result<BpeModel> BpeModel::create(StringTable tokens, const std::vector<std::array<uint32_t, 2>>& merges, bool whole_words_first,
                                   const std::string& name) {

@@ -11,29 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "dataset/string_table.h"
 
 namespace cairn::dataset {
 
-inline constexpr uint32_t kNoId = UINT32_MAX;
 inline constexpr size_t kVocabEntriesMax = 8u << 20;
-
-// Strings numbered from 0, in one block of memory, with a hash table from string to number.
-class StringTable {
- public:
-  void reserve(size_t count, size_t bytes);
-  // The number of `text`; the next free one when it is new.
-  uint32_t add(std::string_view text);
-  uint32_t find(std::string_view text) const;  // kNoId: not there
-  std::string_view operator[](uint32_t number) const { return std::string_view(bytes_).substr(begins_[number], begins_[number + 1] - begins_[number]); }
-  uint32_t size() const { return static_cast<uint32_t>(begins_.size() - 1); }
-
- private:
-  void grow(size_t slots);
-
-  std::string bytes_;
-  std::vector<size_t> begins_{0};
-  std::vector<uint32_t> slots_;  // number + 1; 0: free
-};
 
 struct BpeScratch {
   struct Symbol {
