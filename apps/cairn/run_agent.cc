@@ -81,6 +81,7 @@ Result<int> run_executor(const cli::AgentExecOptions& options, CancelToken stop)
   own.outputs_dir = agent::outputs_dir(settings.data_dir);
   own.locks_dir = agent::locks_dir(settings.data_dir);
   own.reserve_bytes = settings.disk_reserve_bytes;
+  if (auto trainer = os::program_beside("cairn-trainer")) own.trainer_program = *std::move(trainer);
   own.hidden = {settings.data_dir, os::parent_path(options.config_file)};
   agent::Executor executor(link, volumes, system_clock(), own);
   CAIRN_TRY(agent::ExecutorReport report, executor.execute(options.journal, stop));

@@ -125,6 +125,7 @@ Status Executor::Impl::run() {
 Status Executor::Impl::prepare_and_run(ProcessEnd& ending) {
   heartbeat->set_state(api::RunState::kCreating, "staging");
   CAIRN_CHECK_OK(check_sandbox());
+  CAIRN_CHECK_OK(check_trainer(start(), settings));
   CAIRN_TRY(GrantedGpus gpus, take_gpus(start().gpu, settings.locks_dir));
   step("stage");
   CAIRN_CHECK_OK(mounts->bring_up(false, [&](const std::string& what) { heartbeat->set_message(what); }, until_end()));

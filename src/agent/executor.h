@@ -30,6 +30,7 @@ struct ExecutorSettings {
   std::string outputs_dir;               // <state>/outputs: CAIRN_OUTPUT_DIR of runs without a volume
   std::string locks_dir;                 // <state>/locks: which GPUs are taken
   std::vector<std::string> hidden;       // folders no run may see (state, configuration), should they lie in /usr or /opt
+  std::string trainer_program;           // cairn-trainer on this node; empty: not installed
   uint64_t reserve_bytes = uint64_t{1} << 30;  // a run is ended before the node's disk has less than this
   Duration usage_interval = seconds(1);
   Duration retry_pause_max = seconds(30);      // between tries of start, sync and finish

@@ -197,6 +197,32 @@ TEST_F(ExecutorTest, RunsAndBringsEverythingHome) {
   EXPECT_EQ(Journal::peek(journal_)->saved_step, std::optional<uint64_t>(5));
 }
 
+// The trainer of a node is in its sandboxes; a training that needs it is refused where there is none, before anything is staged.
+TEST_F(ExecutorTest, TheTrainerProgramIsLaidIn) {
+  volume("data", {{"in.txt", "input"}});
+  assign("unused", {mount("data", true)});
+  start_.kind = api::RunKind::kTrain;
+  start_.command = {"cairn-trainer", "/volume/in.txt", "--volume-root", "/volume"};
+  start_.config = "x = 1\n";
+  spit(world_ / "start.json", api::to_json(start_));
+  execute();
+  EXPECT_EQ(finish()[0], "FAILED");
+  EXPECT_NE(finish()[3].find("has no cairn-trainer"), std::string::npos) << finish()[3];
+  EXPECT_FALSE(fs::exists(world_ / "lowers")) << "staged for nothing";
+
+  fs::remove(world_ / "finish");
+  std::string program = world_ / "cairn-trainer";
+  spit(program, "#!/bin/sh\necho trains \"$@\"; cat $1; test -w $0 || echo sealed\n");
+  fs::permissions(program, fs::perms::owner_all);
+  fs::remove_all(journal_);
+  assign("unused", {mount("data", true)});
+  start_.command = {"cairn-trainer", "/volume/in.txt", "--volume-root", "/volume"};
+  spit(world_ / "start.json", api::to_json(start_));
+  execute();
+  EXPECT_EQ(finish()[0], "COMPLETED") << finish()[3];
+  EXPECT_EQ(slurp(output("data", "logs/stdout.log")), "trains /volume/in.txt --volume-root /volume\ninputsealed\n");
+}
+
 TEST_F(ExecutorTest, ExitCodesPassThrough) {
   volume("data", {});
   assign("echo partial > /volume/partial; exit 42", {mount("data", true)});

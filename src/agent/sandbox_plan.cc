@@ -8,6 +8,7 @@
 #include "agent/node_facts.h"
 #include "base/check.h"
 #include "os/file_system.h"
+#include "os/host.h"
 #include "os/tree.h"
 
 namespace cairn::agent {
@@ -74,6 +75,13 @@ std::string command_text(const api::AttemptStart& start) {
 }
 
 }  // namespace
+
+Status check_trainer(const api::AttemptStart& start, const ExecutorSettings& settings) {
+  bool wanted = start.kind == api::RunKind::kTrain && !start.command.empty() && start.command[0] == kTrainerName;
+  if (!wanted || !settings.trainer_program.empty()) return ok();
+  return Error(Code::kFileNotFound, fmt::format("node {} has no {}, the built-in engine's program", os::host_name(), kTrainerName),
+               "install it on the node in the folder of cairn, or choose another node with --node");
+}
 
 Result<GrantedGpus> take_gpus(const std::string& wish, const std::string& locks_dir) {
   GrantedGpus granted;
@@ -157,6 +165,9 @@ Result<SandboxSpec> plan_sandbox(const Journal& journal, const AttemptMounts& mo
   spec.hidden = settings.hidden;
   spec.gpus = gpus.indexes;
   spec.binds.push_back({journal.path("home"), kHome, false});
+  if (!settings.trainer_program.empty()) {
+    spec.binds.push_back({settings.trainer_program, fmt::format("{}/bin/{}", kHome, kTrainerName), true});
+  }
   spec.binds.push_back({journal.path("tmp"), "/tmp", false});
   const AttemptMount* workspace = mounts.workspace();
   spec.binds.push_back({workspace ? workspace->merged : journal.path("workspace"), "/workspace", false});
@@ -171,7 +182,7 @@ Result<SandboxSpec> plan_sandbox(const Journal& journal, const AttemptMounts& mo
       spec.binds.push_back({mount.merged, mount.grant.directory, read_only});
     }
   }
-  spec.environment = {{"PATH", fmt::format("{}/venv/bin:{}", kHome, kSystemPath)},
+  spec.environment = {{"PATH", fmt::format("{0}/venv/bin:{0}/bin:{1}", kHome, kSystemPath)},
                       {"HOME", kHome},
                       {"USER", "root"},
                       {"LANG", "C.UTF-8"},

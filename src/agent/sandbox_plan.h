@@ -15,6 +15,11 @@ namespace cairn::agent {
 
 inline constexpr char kHome[] = "/home/cairn";
 
+// In every sandbox, where the node has it; the built-in engine's runs need it.
+inline constexpr char kTrainerName[] = "cairn-trainer";
+// file_not_found when the run's command is the trainer and this node has none. Asked before anything is staged.
+Status check_trainer(const api::AttemptStart& start, const ExecutorSettings& settings);
+
 struct GrantedGpus {
   std::vector<int64_t> indexes;
   std::vector<os::LockFile> locks;  // held as long as the run has them

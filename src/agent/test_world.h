@@ -175,6 +175,7 @@ inline ExecutorSettings world_settings(const std::string& dir) {
   settings.outputs_dir = dir + "/outputs";
   settings.locks_dir = dir + "/locks";
   settings.hidden = {dir};
+  if (fs::exists(dir + "/cairn-trainer")) settings.trainer_program = dir + "/cairn-trainer";
   settings.reserve_bytes = 0;
   settings.usage_interval = milliseconds(100);
   return settings;

@@ -34,6 +34,21 @@ std::pair<CLI::App*, std::string> deepest(CLI::App& app) {
   return {verb, above};
 }
 
+// How many words of the command line lead to a verb that hands on what follows; 0 when none does.
+int words_before_handed_on(CLI::App& app, int argc, char** argv) {
+  CLI::App* verb = &app;
+  for (int i = 1; i < argc; ++i) {
+    CLI::App* next = nullptr;
+    for (CLI::App* child : verb->get_subcommands([](CLI::App*) { return true; })) {
+      if (child->get_name() == argv[i]) next = child;
+    }
+    if (next == nullptr) return 0;
+    if (next->get_prefix_command()) return i + 1;
+    verb = next;
+  }
+  return 0;
+}
+
 std::string help_text(CLI::App& app) {
   auto [verb, above] = deepest(app);
   return verb->help(above);
@@ -107,6 +122,12 @@ Verb& Verb::hidden() {
   return *this;
 }
 
+Verb& Verb::hands_on() {
+  app_->prefix_command();
+  app_->set_help_flag();
+  return *this;
+}
+
 void Verb::run(Action action) {
   // The deepest verb is called first; a verb above it that can run by itself must not take its place.
   app_->callback([chosen = chosen_, action = std::move(action)] {
@@ -116,7 +137,12 @@ void Verb::run(Action action) {
 
 int Args::parse_and_run(int argc, char** argv, Context& context) {
   int own = argc;
-  for (int i = 1; i < argc; ++i) {
+  if (int words = words_before_handed_on(impl_->app, argc, argv); words > 0) {
+    own = words;
+    impl_->rest.assign(argv + words, argv + argc);
+    context.has_rest = true;
+  }
+  for (int i = 1; i < own; ++i) {
     if (std::strcmp(argv[i], "--") == 0) {
       own = i;
       impl_->rest.assign(argv + i + 1, argv + argc);

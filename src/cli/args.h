@@ -1,5 +1,6 @@
 // The grammar of the command line: verbs with options and a function each. A thin face over CLI11, so that its header stays
-// in one file. Everything after the first `--` is handed over as it is and never looked at. Global options may stand before
+// in one file. Everything after the first `--` (and after a
+// verb that hands its arguments on) is handed over as it is and never looked at. Global options may stand before
 // or after the verb.
 //
 // Used by one thread. Values that options write to must outlive `parse_and_run`.
@@ -40,9 +41,12 @@ class Verb {
   Verb& footer(const std::string& text);
   // Not shown in help; for what Cairn starts itself.
   Verb& hidden();
+  // Everything after this verb belongs to another program, `--help` too: it is not looked at, and `rest()` holds it. Only when
+  // the verb's words come first on the command line; else `Context::has_rest` is false.
+  Verb& hands_on();
   void run(Action action);
 
-  // The arguments after `--`. REQUIRES: called by an action.
+  // The arguments after `--`, or after a verb that hands them on. REQUIRES: called by an action.
   const std::vector<std::string>& rest() const { return *rest_; }
 
  private:

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/run_request.h"
 #include "cli/run_text.h"
+#include "cli/training_text.h"
 #include "cli/volume_text.h"
 #include "base/quantity.h"
 
@@ -58,6 +59,56 @@ TEST(Mounts, FirstVolumeIsPrimaryAndFurtherMountsAreReadOnly) {
     options.mounts = {wrong};
     EXPECT_FALSE(mount_requests(options)) << wrong;
   }
+}
+
+TEST(Training, DryRunSaysWhatAConfigComesTo) {
+  auto config = config::parse_training_config(
+      "mode = \"pretrain\"\nmax_steps = 300\nseed = 4\n[model]\nname = \"models/m\"\n[data]\npaths = [\"a\", \"b\"]\nseq_len = 1024\n"
+      "batch_size = 64\n[val.data]\npaths = [\"v\"]\n[ckpt]\ninterval = 50\nkeep_last = 2\n", "t.toml");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_EQ(training_text(*config),
+            "mode        pretrain\n"
+            "model       models/m, random weights of seed 4, bfloat16 where the node has it\n"
+            "data        a, b, shuffled with seed 0\n"
+            "batch       64 rows of 1,024 tokens a step (65,536 tokens), 1 a pass, 1 process\n"
+            "steps       300\n"
+            "optimizer   adamw, lr 0.001, weight decay 0.01, gradient norm at most 1\n"
+            "schedule    linear, 10 steps up, then level\n"
+            "validation  every 50 steps on v, shuffled with seed 0\n"
+            "checkpoints every 50 steps and at the end, keeping the last 2\n"
+            "reads       /volume/models/m, /volume/a, /volume/b, /volume/v");
+}
+
+// What another program reads is not looked at, `--help` and `-o` neither.
+TEST(Args, AVerbMayHandOnWhatFollows) {
+  auto run = [](std::vector<std::string> words, std::vector<std::string>& seen, bool& handed) {
+    Context context({}, CancelToken());
+    Args args("test", "0");
+    context.add_global_options(args.root());
+    Verb top = args.root().add("tool", "x");
+    Verb inner = top.add("sub", "y");
+    inner.hands_on().run([&](Context& c) -> Result<int> {
+      seen = inner.rest();
+      handed = c.has_rest;
+      return 5;
+    });
+    words.insert(words.begin(), "cairn");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    return args.parse_and_run(static_cast<int>(argv.size()), argv.data(), context);
+  };
+  std::vector<std::string> seen;
+  bool handed = false;
+  EXPECT_EQ(run({"tool", "sub", "--help", "-o", "x", "--", "--y"}, seen, handed), 5);
+  EXPECT_EQ(seen, (std::vector<std::string>{"--help", "-o", "x", "--", "--y"}));
+  EXPECT_TRUE(handed);
+  EXPECT_EQ(run({"tool", "sub"}, seen, handed), 5);
+  EXPECT_TRUE(seen.empty());
+  EXPECT_TRUE(handed);
+  // Options of ours before it: nothing is handed on, and the verb can tell.
+  EXPECT_EQ(run({"-o", "json", "tool", "sub"}, seen, handed), 5);
+  EXPECT_FALSE(handed);
+  EXPECT_EQ(run({"-o", "json", "tool", "sub", "x"}, seen, handed), 2);
 }
 
 TEST(Numbers, ReadWell) {

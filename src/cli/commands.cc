@@ -28,6 +28,7 @@ void add_commands(Verb root) {
   add_volumes_ls(storage);
   add_run(root);
   add_train(root);
+  add_tokenize(root);
   add_nodes(root);
   add_tokens(root);
   add_server(root);

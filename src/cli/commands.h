@@ -19,6 +19,7 @@ void add_nodes(Verb root);
 void add_tokens(Verb root);
 void add_train(Verb root);
 void add_run(Verb root);
+void add_tokenize(Verb root);  // and `tokenizer train`
 
 void add_volumes_create(Verb volumes);
 void add_volumes_list(Verb volumes);

@@ -57,7 +57,7 @@ class Context {
   // One volume for a transfer. REQUIRES: connect() succeeded.
   std::unique_ptr<transfer::Remote> remote(const std::string& volume);
 
-  // There was a `--` on the command line.
+  // There was a `--` on the command line, or a verb that hands its arguments on.
   bool has_rest = false;
 
  private:

@@ -6,6 +6,7 @@
 #include "config/nearest.h"
 #include "config/server_settings.h"
 #include "config/toml_reader.h"
+#include "config/toml_screen.h"
 #include "config/training_head.h"
 
 namespace cairn::config {
@@ -48,6 +49,28 @@ TEST(Toml, ClientSettings) {
   EXPECT_EQ(complaint(parse_client_settings("url = \"ftp://x\"", "c.toml")), "c.toml, line 1: 'url' is 'ftp://x', which is no server URL");
   EXPECT_NE(complaint(parse_client_settings("token = \"x\"\nurl = \n", "c.toml")).find("c.toml, line 2: "), std::string::npos);
   EXPECT_EQ(complaint(parse_client_settings(std::string(2 << 20, '\n'), "c.toml")), "c.toml: the file is larger than 1 MiB");
+}
+
+// toml++ alone would end the program here, or do what it likes.
+TEST(Toml, KeysThatBeginWithNoKeyCharacter) {
+  for (const char* text : {"[(model]", "[[(a]]", "[a.(]", "(a = 1", "[ ]", "a.( = 1", "\u00e9 = 1", "a\u0192 = 1", "a = 1\u0192"}) {
+    EXPECT_TRUE(complaint(parse_client_settings(text, "c.toml")).starts_with("c.toml")) << text;
+  }
+}
+
+TEST(Toml, CharactersBeyondAsciiStandInQuotesAndComments) {
+  for (const char* fine : {"", "a", "# \u00e9\n", "a = \"\u00e9\"", "a = '\u00e9' # \u00e9", "a = \"\\\"\u00e9\"", "a = '\\' # '\u00e9",
+                           "a = \"\"\"\u00e9\n\"\u00e9\"\"\"\"", "a = '''\u00e9'\n\u00e9''''", "\xEF\xBB\xBF a = 1", "'\u00e9' = 1",
+                           "\"\"\"a \\\n b\u00e9\"\"\""}) {
+    EXPECT_EQ(line_of_stray_character(fine), std::nullopt) << fine;
+  }
+  EXPECT_EQ(line_of_stray_character("\u00e9"), 1u);
+  EXPECT_EQ(line_of_stray_character("a = 1\nb = \"x\" \u00e9"), 2u);
+  EXPECT_EQ(line_of_stray_character("a = \"\"\"\n\n\"\"\"\n\u00e9"), 4u);
+  EXPECT_EQ(line_of_stray_character("a = 'x\n\u00e9"), 2u);
+  EXPECT_EQ(line_of_stray_character("a = \"\"\"x \\\n  \u00e9\"\"\""), 2u);
+  EXPECT_EQ(complaint(parse_client_settings("token = \u201cx\u201d", "c.toml")),
+            "c.toml, line 1: a character stands outside of quotes that TOML allows only in them, or begins a continued line");
 }
 
 TEST(Client, Precedence) {
@@ -121,6 +144,9 @@ TEST(Server, RefusesWithLineAndNearestKey) {
   EXPECT_EQ(parse("[engines.a]\ncommand = \"x {conifg}\""),
             "s.toml, line 3: 'engines.a.command' has the unknown placeholder {conifg} (known: {config}, {output}, {volume}, {gpus})");
   EXPECT_EQ(parse("[engines.a]\ncommand = \"\""), "s.toml, line 3: 'engines.a.command' must be a command of at least one word");
+  EXPECT_EQ(parse("[engines]\ndefault = \"cairn\""), "accepted");
+  EXPECT_EQ(parse("[engines.cairn]\ncommand = \"x\""),
+            "s.toml, line 3: 'engines.cairn.command' belongs to the built-in engine, which has a command already (choose another name)");
   EXPECT_EQ(parse("[engines]\ndefault = \"b\""), "s.toml, line 3: 'engines.default' names an engine that is not configured: 'b'");
   EXPECT_EQ(parse("[limits]\nconnections = 3"), "s.toml, line 3: 'limits.connections' must be a whole number from 16 to 100000");
   EXPECT_EQ(parse("listen = \"x\""), "s.toml, line 2: 'listen' is 'x' is not HOST:PORT (write it like 127.0.0.1:8470)");
@@ -144,6 +170,8 @@ TEST(Training, Head) {
   ASSERT_TRUE(head) << head.error().to_string();
   EXPECT_EQ(head->mode, "sft");
   EXPECT_EQ(head->volume, "research");
+  EXPECT_EQ(read_training_head("gpu_type = \"H200:2\"\n", "t.toml")->gpu_type, "H200:2");
+  EXPECT_EQ(complaint(read_training_head("gpu_typ = \"H200\"\n", "t.toml")), "t.toml, line 1: 'gpu_typ' is not known (did you mean 'gpu_type'?)");
   EXPECT_EQ(complaint(read_training_head("volme = \"research\"\n", "t.toml")), "t.toml, line 1: 'volme' is not known (did you mean 'volume'?)");
   EXPECT_EQ(complaint(read_training_head("model = \"x\"\n", "t.toml")), "accepted");
   EXPECT_EQ(complaint(read_training_head("a = 1\nmode = 5\n", "t.toml")), "t.toml, line 2: 'mode' must be a text");

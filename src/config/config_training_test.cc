@@ -411,6 +411,24 @@ TEST(TrainingPaths, Spelling) {
   EXPECT_FALSE(on_volume("/mnt/disk", "../a"));
 }
 
+TEST(TrainingPaths, RealDataNeedsAVolume) {
+  EXPECT_TRUE(check_volume_given(parsed(kFake), false));
+  EXPECT_TRUE(check_volume_given(parsed(kSft), true));
+  Status refused = check_volume_given(parsed(kSft), false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kDataRequiresVolume);
+  EXPECT_EQ(refused.error().message(), "model.name is 'm', a path on a volume, and the run has none");
+}
+
+TEST(TrainingPaths, FilesOfFolders) {
+  using Files = std::vector<std::string>;
+  EXPECT_EQ(training_paths(parsed(kSft))[0].files, (Files{"config.json", "tokenizer.json"}));
+  EXPECT_EQ(training_paths(parsed(kPretrain))[0].files, Files{"config.json"});
+  std::vector<TrainingPath> own = training_paths(parsed(with(kSft, "tokenizer.name = \"t\"")));
+  EXPECT_EQ(own[0].files, Files{"config.json"});
+  EXPECT_EQ(own[1].files, Files{"tokenizer.json"});
+}
+
 TEST(TrainingPaths, WantedKinds) {
   TrainingConfig config = parsed(std::string(kSft) + "[tokenizer]\nname = \"t\"\n[val.data]\nname = \"v\"\n[resume]\ndir = \"/volume/runs/r/checkpoints/step_5/\"\n");
   std::vector<std::string> seen;

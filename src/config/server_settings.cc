@@ -48,6 +48,7 @@ void read_engines(TomlSection section, ServerSettings& settings) {
   bool given = section.text("default", settings.default_engine);
   for (const std::string& name : section.section_names()) {
     TomlSection engine = section.section(name);
+    if (name == "cairn") engine.complain("command", "belongs to the built-in engine, which has a command already", "choose another name");
     if (!is_engine_name(name)) engine.complain("command", "belongs to an engine whose name is not 1 to 40 of a-z 0-9 - _");
     std::vector<std::string> command;
     if (engine.command("command", command)) {
@@ -57,7 +58,8 @@ void read_engines(TomlSection section, ServerSettings& settings) {
       engine.complain("command", "is missing");
     }
   }
-  if (given && !settings.engines.contains(settings.default_engine)) {
+  bool known = settings.default_engine == "cairn" || settings.engines.contains(settings.default_engine);
+  if (given && !known) {
     section.complain("default", "names an engine that is not configured: '" + settings.default_engine + "'");
   }
 }

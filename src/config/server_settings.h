@@ -33,7 +33,7 @@ struct ServerSettings {
   Duration gc_interval = hours(1);
 
   std::map<std::string, std::vector<std::string>> engines;  // [engines.NAME] command
-  std::string default_engine;                               // [engines] default
+  std::string default_engine;                               // [engines] default; empty: "cairn", the built-in one
 
   int64_t log_lines_per_run = 200'000;  // [limits]
   int64_t connections_max = 4096;

@@ -3,13 +3,22 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 #include <fmt/format.h>
+
+// toml++ 3.3 asserts, and with NDEBUG even assumes, what a broken file can break: "[(x]" is one. Here its checks throw.
+namespace {
+[[noreturn]] void fail_toml_check() { throw std::invalid_argument("not TOML: a key or value begins with a character it cannot have"); }
+}  // namespace
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_cast<void>((expr) || (fail_toml_check(), false))
 #include <toml++/toml.h>
 
 #include "base/error.h"
-#include "config/nearest.h"
 #include "base/quantity.h"
+#include "config/nearest.h"
+#include "config/toml_screen.h"
 
 namespace cairn::config {
 
@@ -64,6 +73,9 @@ Result<TomlReader> TomlReader::parse(std::string_view text, std::string file) {
   auto state = std::make_unique<State>();
   state->file = std::move(file);
   if (text.size() > kTomlBytesMax) return state->make_error(0, "the file is larger than 1 MiB", "");
+  if (auto line = line_of_stray_character(text)) {
+    return state->make_error(*line, "a character stands outside of quotes that TOML allows only in them, or begins a continued line", "");
+  }
   try {
     state->root = toml::parse(text);
   } catch (const toml::parse_error& error) {

@@ -6,6 +6,7 @@
 namespace cairn::config {
 namespace {
 
+constexpr size_t kFoldersMax = 1000;
 constexpr char kOnVolume[] = "a path on the volume, like \"datasets/mine\" or \"/volume/datasets/mine\"";
 
 void check_path(TomlSection section, const std::string& key, const std::string& spelled) {
@@ -35,6 +36,7 @@ void check_data(TomlSection section, const DataSettings& data) {
       check_path(section, "name", data.name);
       break;
     case DataKind::kShards:
+      if (data.paths.size() > kFoldersMax) section.complain("paths", fmt::format("has more than {} folders", kFoldersMax));
       if (data.paths.empty()) section.complain("paths", "is missing", "list folders of shards on the volume, as 'cairn tokenize' writes them");
       for (const std::string& path : data.paths) check_path(section, "paths", path);
       break;

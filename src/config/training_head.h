@@ -1,5 +1,5 @@
 // The few settings of a training config that Cairn itself needs before an engine reads the file: which engine, which mode,
-// which volume. Everything else in the file belongs to the engine and is not checked here, but a key that is one typing
+// which volume, which GPUs. Everything else in the file belongs to the engine and is not checked here, but a key that is one typing
 // mistake away from these is refused.
 #pragma once
 
@@ -11,9 +11,10 @@
 namespace cairn::config {
 
 struct TrainingHead {
-  std::string engine;  // empty: the operator's default
+  std::string engine;  // empty: the operator's default, else the built-in one
   std::string mode;    // "sft", "pretrain", or what the engine knows; may be empty
   std::string volume;  // name; empty: none named in the file
+  std::string gpu_type;  // as --gpu-type; may be empty
 };
 
 // config_invalid with file and line.

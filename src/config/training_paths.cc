@@ -13,10 +13,11 @@ Error wrong(std::string_view spelled, const std::string& why) {
                "write it relative to the volume (datasets/mine) or as /volume/datasets/mine");
 }
 
-void add(std::vector<TrainingPath>& paths, const std::string& key, const std::string& spelled, PathWanted wanted) {
+void add(std::vector<TrainingPath>& paths, const std::string& key, const std::string& spelled, PathWanted wanted,
+         std::vector<std::string> files = {}) {
   if (spelled.empty()) return;
   auto path = volume_path(spelled);
-  if (path) paths.push_back({key, spelled, *std::move(path), wanted});
+  if (path) paths.push_back({key, spelled, *std::move(path), wanted, std::move(files)});
 }
 
 void add_data(std::vector<TrainingPath>& paths, const std::string& table, const DataSettings& data) {
@@ -60,12 +61,21 @@ Result<std::string> on_volume(const std::string& root, std::string_view spelled)
 
 std::vector<TrainingPath> training_paths(const TrainingConfig& config) {
   std::vector<TrainingPath> paths;
-  add(paths, "model.name", config.model.name, PathWanted::kFolder);
-  add(paths, "tokenizer.name", config.tokenizer.name, PathWanted::kFolder);
+  std::vector<std::string> of_model{"config.json"};
+  if (config.data.kind == DataKind::kSft && config.tokenizer.name.empty()) of_model.emplace_back("tokenizer.json");
+  add(paths, "model.name", config.model.name, PathWanted::kFolder, std::move(of_model));
+  add(paths, "tokenizer.name", config.tokenizer.name, PathWanted::kFolder, {"tokenizer.json"});
   add_data(paths, "data", config.data);
   if (config.val) add_data(paths, "val.data", config.val->data);
-  if (config.resume) add(paths, "resume.dir", config.resume->dir, PathWanted::kFolder);
+  if (config.resume) add(paths, "resume.dir", config.resume->dir, PathWanted::kFolder, {"trainer/.metadata"});
   return paths;
+}
+
+Status check_volume_given(const TrainingConfig& config, bool given) {
+  std::vector<TrainingPath> paths = training_paths(config);
+  if (given || paths.empty()) return ok();
+  return Error(Code::kDataRequiresVolume, paths[0].key + " is '" + paths[0].spelled + "', a path on a volume, and the run has none",
+               "add --volume NAME; only data.type = \"fake\" without model.name runs without a volume");
 }
 
 }  // namespace cairn::config

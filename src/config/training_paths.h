@@ -29,10 +29,14 @@ struct TrainingPath {
   std::string spelled;  // as the config says it
   std::string path;     // relative to the volume
   PathWanted wanted = PathWanted::kFolder;
+  std::vector<std::string> files;  // that must lie in the folder: "config.json"
 };
 
 // Every path the run reads, in the order of the config's tables; none: the run needs no volume.
 // REQUIRES: `parse_training_config` made this config.
 std::vector<TrainingPath> training_paths(const TrainingConfig& config);
+
+// data_requires_volume, naming the first path, when the run reads something and has no volume.
+Status check_volume_given(const TrainingConfig& config, bool given);
 
 }  // namespace cairn::config

@@ -112,14 +112,14 @@ void refuse_unbuilt(TomlSection section, std::string_view table) {
     section.know(key);
     if (!section.has(key)) continue;
     if (setting.accepted.empty()) {
-      section.refuse(key, fmt::format("is not built: {}", setting.why));
+      section.refuse(key, fmt::format("is not built: {}", setting.why), "leave it out");
     } else if (std::string shown = section.shown(key); !accepts(shown, setting.accepted)) {
       section.refuse(key, fmt::format("cannot be {}: {}", shown, setting.why), "accepted: " + readable(setting.accepted));
     }
   }
   if (table != "model") return;
   for (const std::string& key : section.keys()) {
-    if (key.starts_with("moe_")) section.refuse(key, "is not built: mixtures of experts are not part of this trainer");
+    if (key.starts_with("moe_")) section.refuse(key, "is not built: mixtures of experts are not part of this trainer", "leave it out");
   }
 }
 

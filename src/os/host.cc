@@ -45,4 +45,12 @@ Result<std::string> executable_path() {
   return std::string(path, static_cast<size_t>(size));
 }
 
+Result<std::string> program_beside(const std::string& name) {
+  CAIRN_TRY(std::string own, executable_path());
+  std::string path = own.substr(0, own.rfind('/') + 1) + name;
+  if (access(path.c_str(), X_OK) == 0) return path;
+  return Error(Code::kFileNotFound, "the program " + name + " is not installed here: there is no " + path,
+               "install it in the folder of cairn (in a source tree: scripts/build.sh release " + name + ")");
+}
+
 }  // namespace cairn::os

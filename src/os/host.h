@@ -15,5 +15,7 @@ size_t usable_cpus();
 Result<std::string> current_directory();
 // Absolute path of the running program.
 Result<std::string> executable_path();
+// Absolute path of a program that was installed in the running one's folder; file_not_found names it when it was not.
+Result<std::string> program_beside(const std::string& name);
 
 }  // namespace cairn::os

@@ -130,6 +130,15 @@ std::string ExitStatus::to_string() const {
   return "killed by signal " + std::to_string(signal) + (name ? " (" + std::string(name) + ")" : "");
 }
 
+Error replace_process(const std::vector<std::string>& argv) {
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::signal(SIGPIPE, SIG_DFL);  // an ignored signal would stay ignored
+  ::execv(words[0], words.data());
+  return Error::from_errno(errno, "start " + argv[0]);
+}
+
 Status signal_process(pid_t pid, int signal) {
   if (pid > 1 && ::kill(pid, signal) == 0) return ok();
   int err = pid > 1 ? errno : EINVAL;

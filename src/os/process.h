@@ -91,6 +91,9 @@ struct CommandOutput {
 // deadline comes first.
 Result<CommandOutput> run_command(SpawnOptions options, const Deadline& deadline, size_t max_bytes = 1 << 20);
 
+// Becomes that program (argv[0] is a path), with the caller's environment and descriptors; returns only when it cannot.
+Error replace_process(const std::vector<std::string>& argv);
+
 // Sends a signal to a process that is not a child of this one; 0 asks whether it lives. file_not_found when there is none.
 Status signal_process(pid_t pid, int signal);
 

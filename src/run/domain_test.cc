@@ -421,7 +421,7 @@ TEST_P(RunTest, RequestsAreChecked) {
   request.config = "x = 1";
   request.engine = "other";
   EXPECT_EQ(code(request), "config_unsupported");
-  request.engine = "";
+  request.engine = "tune";
   request.config_name = "sft.toml";
   RunView view = make(request);
   EXPECT_EQ(view.run.engine, "tune");

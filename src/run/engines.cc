@@ -12,9 +12,9 @@ namespace cairn::run {
 namespace {
 
 std::string known_engines(const Engines& engines) {
-  std::string names;
-  for (const auto& [name, command] : engines.templates) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "no engine is configured on this server" : "configured engines: " + names;
+  std::string names = std::string("engines here: ") + kBuiltinEngine + " (built in)";
+  for (const auto& [name, command] : engines.templates) names += ", " + name;
+  return names;
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -31,13 +31,8 @@ bool is_digits(std::string_view text) {
 
 Result<std::string> choose_engine(const Engines& engines, std::string_view wanted) {
   std::string name(wanted);
-  if (name.empty()) name = engines.default_engine;
-  if (name.empty() && engines.templates.size() == 1) name = engines.templates.begin()->first;
-  if (name.empty()) {
-    return Error(Code::kConfigUnsupported, "the config names no engine; " + known_engines(engines),
-                 "write engine = \"NAME\" before the first table of the config");
-  }
-  if (!engines.templates.contains(name)) {
+  if (name.empty()) name = engines.default_engine.empty() ? kBuiltinEngine : engines.default_engine;
+  if (name != kBuiltinEngine && !engines.templates.contains(name)) {
     return Error(Code::kConfigUnsupported, fmt::format("engine '{}' is not known here; {}", name, known_engines(engines)),
                  "the operator adds engines in the server's configuration under [engines]");
   }
@@ -45,6 +40,9 @@ Result<std::string> choose_engine(const Engines& engines, std::string_view wante
 }
 
 Result<std::vector<std::string>> engine_command(const Engines& engines, std::string_view engine, const EngineValues& values) {
+  if (engine == kBuiltinEngine) {
+    return std::vector<std::string>{"cairn-trainer", values.config, "--volume-root", values.volume, "--output-dir", values.output};
+  }
   auto found = engines.templates.find(std::string(engine));
   if (found == engines.templates.end() || found->second.empty()) {
     return Error(Code::kConfigUnsupported, fmt::format("engine '{}' is not known here; {}", engine, known_engines(engines)));

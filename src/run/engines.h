@@ -1,6 +1,7 @@
-// Engines: command templates of the operator that execute a training config. The config names one (`engine = "NAME"` before any
-// table) or the only configured one is used. A template is an argv in which {config} stands for the path of the resolved
-// config inside the sandbox, {output} for the run's output folder, {volume} for /volume and {gpus} for the number of GPUs.
+// Engines: what executes a training config. One is built in ("cairn": the program cairn-trainer, which agents lay into every
+// sandbox); the others are command templates of the operator. The config names one (`engine = "NAME"` before any table), else it
+// is the operator's default, else the built-in one. A template is an argv in which {config} stands for the path of the config
+// inside the sandbox, {output} for the run's output folder, {volume} for /volume and {gpus} for the number of GPUs.
 //
 // Pure functions.
 #pragma once
@@ -14,12 +15,14 @@
 
 namespace cairn::run {
 
+inline constexpr char kBuiltinEngine[] = "cairn";
+
 struct Engines {
-  std::map<std::string, std::vector<std::string>> templates;  // by name
-  std::string default_engine;                                  // empty: none unless there is exactly one
+  std::map<std::string, std::vector<std::string>> templates;  // by name; none of the built-in one's
+  std::string default_engine;                                  // empty: the built-in one
 };
 
-// The engine a config asks for. config_unsupported names the configured ones.
+// The engine a config asks for. config_unsupported names those there are.
 Result<std::string> choose_engine(const Engines& engines, std::string_view wanted);
 
 struct EngineValues {

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "catalog/run_logs.h"
-#include "config/training_head.h"
+#include "server/training_request.h"
 
 namespace cairn::server {
 namespace {
@@ -172,20 +172,7 @@ Result<api::Run> WorkHandlers::create_run(const Principal& who, const api::Creat
   request.sync_final_only = body.sync_final_only;
   request.grace_seconds = signed_of(body.grace_seconds).value_or(60);
   for (const api::MountRequest& mount : body.mounts) request.mounts.push_back(from_wire(mount));
-  if (body.kind == api::RunKind::kTrain) {
-    CAIRN_TRY(config::TrainingHead head,
-              config::read_training_head(body.config, body.config_name.empty() ? "config.toml" : body.config_name));
-    request.engine = head.engine;
-    // `--volume` goes over the file.
-    bool named = std::any_of(request.mounts.begin(), request.mounts.end(), [](const run::NewMount& m) { return m.primary; });
-    if (!named && !head.volume.empty()) {
-      run::NewMount mount;
-      mount.volume = head.volume;
-      mount.primary = true;
-      mount.create = true;
-      request.mounts.insert(request.mounts.begin(), std::move(mount));
-    }
-  }
+  if (body.kind == api::RunKind::kTrain) CAIRN_CHECK_OK(read_training_request(context_, who.user, request));
   volume::Actor actor{who.user, who.name};
   Time now = context_.storage.clock.now();
   volume::AlsoInTx<run::RunView> also_view;

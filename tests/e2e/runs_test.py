@@ -219,7 +219,7 @@ class Runs(BoxTest):
         self.box.start()
         self.assertEqual(self.box.state_of(run), "STOPPED")
         self.assertEqual(self.cat("last", "drained"), b"d\n")
-        config = write(self.box.local("config.toml"), 'volume = "last"\nmode = "sft"\n[model]\nname = "tiny"\n')
+        config = write(self.box.local("config.toml"), 'engine = "echo"\nvolume = "last"\nmode = "sft"\n[model]\nname = "tiny"\n')
         trained = self.box.json("train", config)["id"]
         self.wait(trained, 0)
         log = self.box.cairn("train", "logs", trained).text
