@@ -23,6 +23,9 @@ struct Subcommand {
 
 // A subcommand is one line here; a build without it refuses its name.
 const Subcommand kSubcommands[] = {
+    {"train", run_train, "CONFIG.toml [--volume-root DIR] [--output-dir DIR] [--processes N] [--threads N]"},
+    {"export", run_export, "export CHECKPOINT_DIR OUT_DIR [--dtype bf16|f32]"},
+    {"import", run_import, "import HF_DIR STEP_DIR"},
     {"version", [](int, char**) { return std::puts("cairn-trainer " CAIRN_VERSION) < 0 ? 1 : 0; }, "version"},
     {"render", run_render, "render CONFIG.toml [--volume-root DIR] [-n SAMPLES]"},
 };
@@ -42,6 +45,8 @@ int run(int argc, char** argv) {
   for (const Subcommand& subcommand : kSubcommands) {
     if (subcommand.name == first) return subcommand.run(argc - 1, argv + 1);
   }
+  // A config file, or options before it; its subcommand's name may be left out.
+  if (first.ends_with(".toml") || first.starts_with("--") || first.find('/') != std::string_view::npos) return run_train(argc, argv);
   print_usage(stderr);
   return exit_code(Code::kUsage);
 }

@@ -10,5 +10,8 @@ namespace cairn::apps {
 int report(const Error& error);
 
 int run_render(int argc, char** argv);
+int run_train(int argc, char** argv);
+int run_export(int argc, char** argv);
+int run_import(int argc, char** argv);
 
 }  // namespace cairn::apps

@@ -1,0 +1,110 @@
+#include "trainer/device_facts.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include <ATen/ATen.h>
+#ifdef CAIRN_TRAINER_CUDA
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
+#include <fmt/format.h>
+
+#include "trainer/torch_guard.h"
+
+namespace cairn::trainer {
+namespace {
+
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+// Dense bf16.
+#ifdef CAIRN_TRAINER_CUDA
+double peak_flops_of_gpu(const std::string& name) {
+  if (name.find("A100") != std::string::npos) return 312e12;
+  if (name.find("H100") != std::string::npos || name.find("H200") != std::string::npos) return 989e12;
+  if (name.find("B200") != std::string::npos) return 2250e12;
+  return 0;
+}
+#endif
+
+double measured_peak_flops(bool bfloat16) {
+  constexpr int64_t kSize = 1024;
+  constexpr auto kTestTime = std::chrono::milliseconds(200);
+  auto best = guard_torch("measuring the machine", [&]() -> Result<double> {
+    at::NoGradGuard no_grad;
+    double most = 0;
+    at::Tensor a = at::ones({kSize, kSize}, bfloat16 ? at::kBFloat16 : at::kFloat);
+    auto until = std::chrono::steady_clock::now() + kTestTime;
+    do {
+      auto start = std::chrono::steady_clock::now();
+      at::Tensor product = a.mm(a);
+      double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      most = std::max(most, 2.0 * kSize * kSize * kSize / took);
+    } while (std::chrono::steady_clock::now() < until);
+    return most;
+  });
+  return best.value_or(0);
+}
+
+double memory_of_machine_gib() {
+  double total = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  // A container's own limit, where there is one: a number of bytes, or "max".
+  if (std::ifstream file("/sys/fs/cgroup/memory.max"); file) {
+    uint64_t limit = 0;
+    if (file >> limit && limit > 0) total = std::min(total, static_cast<double>(limit));
+  }
+  return total / kGib;
+}
+
+}  // namespace
+
+c10::Device training_device([[maybe_unused]] int rank) {
+#ifdef CAIRN_TRAINER_CUDA
+  if (at::hasCUDA() && at::cuda::device_count() > 0) {
+    return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(rank % at::cuda::device_count()));
+  }
+#endif
+  return c10::Device(c10::kCPU);
+}
+
+DeviceFacts::DeviceFacts(c10::Device device, bool bfloat16) : device_(device), name_("CPU") {
+#ifdef CAIRN_TRAINER_CUDA
+  if (device.is_cuda()) {
+    const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
+    name_ = properties->name;
+    total_memory_gib_ = static_cast<double>(properties->totalGlobalMem) / kGib;
+    peak_flops_ = peak_flops_of_gpu(name_);
+    return;
+  }
+#endif
+  total_memory_gib_ = memory_of_machine_gib();
+  peak_flops_ = measured_peak_flops(bfloat16);
+}
+
+std::string DeviceFacts::text() const {
+  return fmt::format("{} ({:.1f} GiB memory, {:.2f} TFLOP/s {})", name_, total_memory_gib_, peak_flops_ / 1e12,
+                     device_.is_cpu() ? "measured" : "bf16 peak");
+}
+
+double DeviceFacts::mfu_percent(double tokens_per_second, const DecoderSpec& spec, int64_t sequence_length) const {
+  if (peak_flops_ <= 0) return 0;
+  return 100 * flops_per_token(spec, sequence_length) * tokens_per_second / peak_flops_;
+}
+
+double DeviceFacts::peak_memory_gib() const {
+#ifdef CAIRN_TRAINER_CUDA
+  if (device_.is_cuda()) {
+    auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index());
+    return static_cast<double>(stats.reserved_bytes[0].peak) / kGib;
+  }
+#endif
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024 / kGib;
+}
+
+}  // namespace cairn::trainer

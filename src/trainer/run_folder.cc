@@ -1,0 +1,71 @@
+#include "trainer/run_folder.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "codec/bytes.h"
+#include "os/file_system.h"
+
+namespace cairn::trainer {
+namespace {
+
+std::optional<int64_t> number(std::string_view text) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+Result<int64_t> attempt_number(os::FileSystem& files, const std::string& logs) {
+  const char* told = std::getenv("CAIRN_ATTEMPT");
+  if (told != nullptr) {
+    if (std::optional<int64_t> attempt = number(told)) return *attempt;
+  }
+  constexpr std::string_view kPrefix = "attempt_";
+  CAIRN_TRY(std::vector<os::DirectoryEntry> entries, files.list(logs));
+  int64_t highest = 0;
+  for (const os::DirectoryEntry& entry : entries) {
+    std::string_view name(entry.name);
+    if (!name.starts_with(kPrefix)) continue;
+    highest = std::max(highest, number(name.substr(kPrefix.size())).value_or(0));
+  }
+  return highest + 1;
+}
+
+// A convenience: where links are not to be had, there is none.
+void point_latest_at(const std::string& logs, const std::string& attempt) {
+  std::string fresh = logs + "/.latest";
+  ::unlink(fresh.c_str());
+  if (::symlink(attempt.c_str(), fresh.c_str()) == 0 && ::rename(fresh.c_str(), (logs + "/latest").c_str()) != 0) {
+    ::unlink(fresh.c_str());
+  }
+}
+
+}  // namespace
+
+std::string mode_name(config::TrainingMode mode) { return mode == config::TrainingMode::kSft ? "sft" : "pretrain"; }
+
+Result<RunFolder> prepare_run_folder(const std::string& root, const config::TrainingConfig& config) {
+  os::FileSystem& files = os::posix_file_system();
+  RunFolder folder{root, {}};
+  std::string logs = root + "/logs";
+  for (const std::string& name : {folder.checkpoints(), folder.monitors(), root + "/configs", logs}) {
+    CAIRN_CHECK_OK(files.make_directories(name, 0755));
+  }
+  std::string resolved = config::resolved_training_config(config);
+  CAIRN_CHECK_OK(files.write_file_atomic(fmt::format("{}/configs/{}.json", root, mode_name(config.mode)), codec::as_bytes(resolved), 0644));
+
+  CAIRN_TRY(int64_t attempt, attempt_number(files, logs));
+  std::string name = fmt::format("attempt_{}", attempt);
+  folder.attempt_logs = logs + "/" + name;
+  CAIRN_CHECK_OK(files.make_directories(folder.attempt_logs, 0755));
+  point_latest_at(logs, name);
+  return folder;
+}
+
+}  // namespace cairn::trainer

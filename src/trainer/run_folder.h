@@ -1,0 +1,27 @@
+// The folder a run writes to: checkpoints/, logs/attempt_<n>/ with the link logs/latest, monitors/ and configs/ with the resolved
+// config. Used by the first process of a run, once.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "config/training_config.h"
+
+namespace cairn::trainer {
+
+struct RunFolder {
+  std::string root;
+  std::string attempt_logs;  // logs/attempt_<n>
+
+  std::string checkpoints() const { return root + "/checkpoints"; }
+  std::string monitors() const { return root + "/monitors"; }
+};
+
+// Makes what is missing and writes configs/<mode>.json. The attempt's number is CAIRN_ATTEMPT where an agent set it, else one more
+// than the highest there is.
+Result<RunFolder> prepare_run_folder(const std::string& root, const config::TrainingConfig& config);
+
+// "pretrain" or "sft".
+std::string mode_name(config::TrainingMode mode);
+
+}  // namespace cairn::trainer
