@@ -11,6 +11,7 @@ namespace cairn::dataset {
 namespace {
 
 constexpr int64_t kVersion = 1;
+constexpr int64_t kCountMax = int64_t{1} << 60;  // so that counting on never overflows
 
 Result<int64_t> count_in(const JsonValue& cursor, std::string_view name) {
   const JsonValue* value = cursor.find(name);
@@ -20,7 +21,7 @@ Result<int64_t> count_in(const JsonValue& cursor, std::string_view name) {
     auto read = std::from_chars(value->text.data(), end, number);
     if (read.ec != std::errc() || read.ptr != end) number = -1;
   }
-  if (number < 0) return Error(Code::kDataCorrupt, fmt::format("the cursor of the training data has no count '{}'", name));
+  if (number < 0 || number > kCountMax) return Error(Code::kDataCorrupt, fmt::format("the cursor of the training data has no count '{}' that can be", name));
   return number;
 }
 
