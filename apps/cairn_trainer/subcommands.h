@@ -13,5 +13,6 @@ int run_render(int argc, char** argv);
 int run_train(int argc, char** argv);
 int run_export(int argc, char** argv);
 int run_import(int argc, char** argv);
+int run_tokenize(int argc, char** argv);
 
 }  // namespace cairn::apps

@@ -22,8 +22,8 @@ inline constexpr size_t kDocumentBytesMax = 256u * 1024 * 1024;
 
 struct DocumentSourceOptions {
   // Files (.txt, .text, .md; .jsonl, .ndjson, .json with one object a line; .parquet) and folders, in which files with these
-  // endings are taken and others passed over. A file given by name with another ending is read as text. Links inside folders are
-  // refused (data_invalid).
+  // endings are taken; others, and names that begin with '.', are passed over. A file given by name with another ending is read as
+  // text. Links inside folders are refused (data_invalid).
   std::vector<std::string> inputs;
   std::string text_key = "text";  // of JSONL objects and Parquet rows
 };
@@ -48,11 +48,12 @@ class DocumentSource {
   virtual Result<bool> next(DocumentBlock& block) = 0;
   virtual size_t file_count() const = 0;
   virtual uint64_t total_bytes() const = 0;  // of all files as they are stored
-  virtual uint64_t passed_over() const = 0;  // files in folders whose ending says that they hold no documents
+  virtual uint64_t passed_over() const = 0;  // entries of folders that are no documents by their name
 };
 
 // Calls `take` with each document of a block in order, as its bytes are (JSONL: unescaped). The view is valid during the call.
-// data_invalid names file and line where a line is no object or has no string under `text_key`; empty lines are passed over.
+// data_invalid names file and line where a line is no object or has no string under `text_key`; empty lines, and texts that are
+// empty or null, are passed over. In JSONL bytes that are no UTF-8 become U+FFFD.
 Status documents_of(const DocumentBlock& block, const std::string& text_key,
                     const std::function<Status(std::string_view text)>& take);
 

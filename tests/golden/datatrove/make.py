@@ -13,6 +13,7 @@ import shutil
 
 import numpy as np
 from datatrove.data import Document
+from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.tokens import DocumentTokenizer, DocumentTokenizerMerger
 from datatrove.utils.dataset import DatatroveFileDataset
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -41,6 +42,20 @@ def make(name, tokenizer, size, counts, no_loss=False, **settings):
     for rank, count in enumerate(counts):
         step = DocumentTokenizer(name, tokenizer, eos_token="<|endoftext|>", seed=rank, save_loss_metadata=no_loss, **settings)
         step.run(documents(count, size, rank + 1, no_loss), rank=rank, world_size=len(counts))
+
+
+TEXTS = ["Hello, world!", "Grüße aus Köln\n\tmit Tab", "日本語のテキスト", "def f(x):\n    return x + 1\n", "", "emoji \U0001f600\u200d\U0001f680", "a" * 300,
+         "1234567 8.9", "  spaces   ", "<|endoftext|> inside", "e\u0301 composed"]
+
+
+def tokenized():
+    """Texts through a real tokenizer: what `cairn-trainer tokenize --no-shuffle` has to write byte for byte."""
+    with open("documents.jsonl", "w") as out:
+        for i, text in enumerate(TEXTS * 3):
+            out.write(json.dumps({"id": i, "text": text + (str(i) if text else "")}, ensure_ascii=i % 2 == 0) + "\n")
+    shutil.rmtree("tokenized", ignore_errors=True)
+    step = DocumentTokenizer("tokenized", "../tokenizer/tokenizer.json", eos_token="<|endoftext|>", shuffle_documents=False)
+    step.run(JsonlReader(".", glob_pattern="documents.jsonl").run())
 
 
 def expected(name):
@@ -83,6 +98,7 @@ def main():
         rows = ",\n".join(f" {json.dumps(name)}: {json.dumps(expected(name), separators=(',', ':'))}" for name in sets)
         out.write("{\n" + rows + "\n}\n")
     shutil.rmtree(WORK)
+    tokenized()
 
 
 main()
