@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from cairn_box import BINARY, BoxTest, main, write
+from cairn_box import BINARY, BoxTest, main, wait_until, write
 
 TRAINER = os.path.join(os.path.dirname(BINARY), "cairn-trainer")
 TINY = {"architectures": ["Qwen3ForCausalLM"], "attention_bias": False, "head_dim": 16, "hidden_act": "silu", "hidden_size": 32,
@@ -45,6 +45,10 @@ class Training(BoxTest):
 
     def say(self, text, *options, expect=0):
         return self.box.cairn("train", self.config(text), "--dry-run", *options, expect=expect)
+
+    def losses(self, volume, run):
+        rows = map(json.loads, self.cat(volume, f"runs/{run}/monitors/file/metrics.jsonl").splitlines())
+        return {row["step"]: row["loss/mean"] for row in rows if "loss/mean" in row}
 
     def test_dry_run(self):
         before = len(self.box.json("train", "list"))
@@ -114,17 +118,29 @@ class Training(BoxTest):
         self.box.json("train", "wait", run, expect=0)
         listed = self.box.json("train", "checkpoints", run)
         self.assertEqual([(checkpoint["step"], checkpoint["state"]) for checkpoint in listed], [(2, "COMPLETE"), (4, "COMPLETE")])
-        self.assertLessEqual({"checkpoints", "configs", "logs", "metrics.jsonl"}, self.names("lab", f"runs/{run}"))
+        self.assertLessEqual({"checkpoints", "configs", "logs", "monitors"}, self.names("lab", f"runs/{run}"))
         self.assertEqual(self.cat("lab", f"runs/{run}/configs/train.toml").decode(), config)
-        losses = {row["step"]: row["loss/mean"] for row in map(json.loads, self.cat("lab", f"runs/{run}/metrics.jsonl").splitlines())
-                  if "loss/mean" in row}
+        resolved = json.loads(self.cat("lab", f"runs/{run}/configs/pretrain.json"))
+        self.assertEqual(resolved, self.box.json("train", self.config(config), "--dry-run", "--volume", "lab"))
+        losses = self.losses("lab", run)
         self.assertEqual(sorted(losses), [1, 2, 3, 4])
 
         resumed = self.box.json("train", self.config(config + f'[resume]\ndir = "runs/{run}/checkpoints/step_2"\n'), "--volume", "lab")["id"]
         self.box.json("train", "wait", resumed, expect=0)
-        again = {row["step"]: row["loss/mean"] for row in map(json.loads, self.cat("lab", f"runs/{resumed}/metrics.jsonl").splitlines())
-                 if "loss/mean" in row}
-        self.assertEqual(again, {step: losses[step] for step in (3, 4)})
+        self.assertEqual(self.losses("lab", resumed), {step: losses[step] for step in (3, 4)})
+
+    @unittest.skipUnless(trains(), f"{TRAINER} was not built, or cannot train yet")
+    def test_stop_saves(self):
+        self.box.cairn("volumes", "create", "stopped", "--size", "1Gi")
+        config = self.config(FAKE.replace("max_steps = 4\n", "") + "[ckpt]\n")
+        run = self.box.json("train", config, "--volume", "stopped")["id"]
+        wait_until(lambda: "Step 3 |" in self.box.cairn("train", "logs", run).text, 90, "the third step")
+        self.box.cairn("train", "stop", run)
+        self.box.cairn("train", "wait", run, expect=None)
+        self.assertEqual(self.box.state_of(run), "STOPPED")
+        saved = self.box.json("train", "checkpoints", run)
+        self.assertEqual([checkpoint["state"] for checkpoint in saved], ["COMPLETE"])
+        self.assertEqual(self.box.json("train", "get", run)["saved"]["step"], saved[0]["step"])
 
 
 if __name__ == "__main__":
