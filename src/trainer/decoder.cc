@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
+#include "trainer/cpu_layer.h"
 #include "trainer/decoder_weights.h"
 #include "trainer/head_loss.h"
 #include "trainer/packed_row.h"
@@ -60,7 +61,10 @@ class TorchDecoder final : public Decoder {
  private:
   at::ScalarType compute_type() const { return options_.bfloat16 ? at::kBFloat16 : at::kFloat; }
 
+  bool uses_kernels() const { return options_.device.is_cpu() && !options_.plain_layers; }
+
   at::Tensor final_norm(const at::Tensor& x) const {
+    if (uses_kernels()) return cpu_final_norm(x, weights_.final_norm(), spec_.rms_norm_eps, compute_type());
     return plain_rms_norm(x, weights_.final_norm().leaf, spec_.rms_norm_eps).to(compute_type());
   }
 
@@ -76,6 +80,10 @@ class TorchDecoder final : public Decoder {
     const int64_t every = options_.activation_checkpointing_freq;
     for (size_t i = 0; i < weights_.layers().size(); ++i) {
       bool recompute = every > 0 && static_cast<int64_t>(i) % every == 0;
+      if (uses_kernels()) {
+        x = cpu_layer(context, weights_.layers()[i], x, recompute);
+        continue;
+      }
       x = recompute ? recomputed_plain_layer(context, weights_.layers()[i], x)
                     : plain_layer(*context, weights_.layers()[i], x);
     }

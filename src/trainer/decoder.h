@@ -27,6 +27,7 @@ struct DecoderOptions {
   // Every n-th layer keeps only its input and is computed again in backward; 0: none.
   int64_t activation_checkpointing_freq = 0;
   int64_t head_token_chunk_size = 8192;  // most tokens whose logits exist at once; 0: all
+  bool plain_layers = false;             // ATen's own operations on the CPU too; tests compare with them
 };
 
 struct NamedParameter {

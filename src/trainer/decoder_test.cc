@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -89,10 +90,22 @@ dataset::Row random_row(const DecoderSpec& spec, std::vector<int32_t> lengths, u
   return row;
 }
 
-TEST(DecoderGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
+// With the kernels and with ATen's own operations.
+class BothEngines : public ::testing::TestWithParam<bool> {
+ protected:
+  DecoderOptions options() const {
+    DecoderOptions options;
+    options.plain_layers = GetParam();
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Engines, BothEngines, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "Plain" : "Kernels"; });
+
+TEST_P(BothEngines, LogitsLossAndGradientsAreThoseOfTransformers) {
   for (const std::string& name : kCases) {
     SCOPED_TRACE(name);
-    Golden golden = load(name);
+    Golden golden = load(name, options());
     auto logits = golden.model->logits(golden.row);
     ASSERT_TRUE(logits) << logits.error().to_string();
     EXPECT_LT(largest_difference(*logits, golden.expected["logits"]), 1e-5);
@@ -104,10 +117,10 @@ TEST(DecoderGolden, LogitsLossAndGradientsAreThoseOfTransformers) {
   }
 }
 
-TEST(DecoderGolden, BackwardOfTheLossGivesTheSameGradients) {
+TEST_P(BothEngines, BackwardOfTheLossGivesTheSameGradients) {
   for (const std::string& name : kCases) {
     SCOPED_TRACE(name);
-    Golden golden = load(name);
+    Golden golden = load(name, options());
     auto loss = golden.model->loss_sum(golden.row);
     ASSERT_TRUE(loss) << loss.error().to_string();
     (loss->sum * 0.5).backward();
@@ -119,13 +132,13 @@ TEST(DecoderGolden, BackwardOfTheLossGivesTheSameGradients) {
   }
 }
 
-TEST(DecoderGolden, RecomputedLayersGiveTheSameGradients) {
+TEST_P(BothEngines, RecomputedLayersGiveTheSameGradients) {
   for (const std::string& name : kCases) {
     for (int64_t every : {1, 2}) {
       SCOPED_TRACE(name);
-      DecoderOptions options;
-      options.activation_checkpointing_freq = every;
-      Golden golden = load(name, options);
+      DecoderOptions recomputing = options();
+      recomputing.activation_checkpointing_freq = every;
+      Golden golden = load(name, recomputing);
       ASSERT_TRUE(golden.model->loss_and_gradients(golden.row));
       expect_gradients(golden, 1e-5);
     }
@@ -145,12 +158,12 @@ TEST(DecoderGolden, ChunksOfTheHeadDoNotShow) {
 }
 
 // Products in bf16: 8 bits of precision. The bound is some three times what is seen.
-TEST(DecoderGolden, Bfloat16IsNear) {
-  DecoderOptions options;
-  options.bfloat16 = true;
+TEST_P(BothEngines, Bfloat16IsNear) {
+  DecoderOptions narrow = options();
+  narrow.bfloat16 = true;
   for (const std::string& name : kCases) {
     SCOPED_TRACE(name);
-    Golden golden = load(name, options);
+    Golden golden = load(name, narrow);
     auto loss = golden.model->loss_and_gradients(golden.row);
     ASSERT_TRUE(loss) << loss.error().to_string();
     EXPECT_LT(relative_difference(loss->sum, golden.expected["loss"]), 0.02);
@@ -165,11 +178,11 @@ TEST(DecoderGolden, Bfloat16IsNear) {
 }
 
 // A row of several sequences is the sum of its sequences.
-TEST(Decoder, PackedRowsEqualSeparateSequences) {
+TEST_P(BothEngines, PackedRowsEqualSeparateSequences) {
   for (const std::string& name : kCases) {
     for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{7, 7, 7}, {1, 12, 5}, {3, 1, 1, 9}}) {
       SCOPED_TRACE(fmt::format("{} {}", name, lengths.size()));
-      Golden packed = load(name), separate = load(name);
+      Golden packed = load(name, options()), separate = load(name, options());
       dataset::Row row = random_row(packed.model->spec(), lengths, 11);
       auto whole = packed.model->loss_and_gradients(row, 0.25);
       ASSERT_TRUE(whole) << whole.error().to_string();
@@ -251,6 +264,64 @@ TEST(Decoder, RefusesRowsThatDoNotFit) {
   expect_refused([](dataset::Row& row) { row.sequence_lengths = {15}; }, "15");
   expect_refused([](dataset::Row& row) { row.sequence_lengths = {17, -1}; }, "-1");
   expect_refused([](dataset::Row& row) { row = {}; }, "0 ids");
+}
+
+// A model of more than one block of queries and of odd sizes, where the goldens are small: kernels against ATen.
+TEST(Decoder, KernelsAgreeWithPlainLayersOnLongRows) {
+  const char* config =
+      R"({"model_type":"qwen3","vocab_size":211,"hidden_size":44,"intermediate_size":70,"num_hidden_layers":2,
+    "num_attention_heads":6,"num_key_value_heads":2,"head_dim":18,"max_position_embeddings":512,"tie_word_embeddings":true,
+    "initializer_range":0.2,"rope_theta":10000})";
+  auto spec = parse_decoder_spec(config, "config.json");
+  ASSERT_TRUE(spec);
+  for (int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{300}, {65, 64, 63}, {128, 128}, {1, 200, 33, 2}}) {
+      std::unique_ptr<Decoder> models[2];
+      for (bool plain : {false, true}) {
+        DecoderOptions options;
+        options.plain_layers = plain;
+        models[plain] = std::move(*Decoder::create(*spec, options));
+        ASSERT_TRUE(models[plain]->init_random(5));
+      }
+      dataset::Row row = random_row(*spec, lengths, 31, 90);
+      auto kernels = models[0]->loss_and_gradients(row, 0.5), plain = models[1]->loss_and_gradients(row, 0.5);
+      ASSERT_TRUE(kernels && plain);
+      EXPECT_LT(relative_difference(kernels->sum, plain->sum), 1e-5);
+      for (size_t i = 0; i < models[0]->named_parameters().size(); ++i) {
+        const NamedParameter &left = models[0]->named_parameters()[i], &right = models[1]->named_parameters()[i];
+        EXPECT_LT(relative_difference(left.tensor.grad(), right.tensor.grad()), 2e-5) << left.name;
+      }
+      // The same again, to the last bit.
+      at::Tensor before = models[0]->flat_gradients().clone();
+      models[0]->zero_gradients();
+      auto again = models[0]->loss_and_gradients(row, 0.5);
+      EXPECT_EQ(again->sum.item<float>(), kernels->sum.item<float>());
+      EXPECT_TRUE(models[0]->flat_gradients().equal(before));
+    }
+  }
+  at::set_num_threads(1);
+}
+
+// The directional derivative of the loss, taken with two losses, is the gradient along that direction.
+TEST(Decoder, GradientsAreThoseOfDifferences) {
+  for (const std::string& name : kCases) {
+    SCOPED_TRACE(name);
+    Golden golden = load(name);
+    Decoder& model = *golden.model;
+    ASSERT_TRUE(model.loss_and_gradients(golden.row));
+    at::Tensor gradient = model.flat_gradients().clone(), at_start = model.flat_parameters().clone();
+    at::Tensor direction = gradient / gradient.norm();
+    auto loss_at = [&](double step) {
+      at::NoGradGuard no_grad;
+      model.flat_parameters().copy_(at_start + step * direction);
+      model.parameters_changed();
+      return model.loss_sum(golden.row)->sum.item<double>();
+    };
+    const double step = 1e-2, slope = (loss_at(step) - loss_at(-step)) / (2 * step),
+                 expected = gradient.norm().item<double>();
+    EXPECT_NEAR(slope, expected, 5e-3 * expected);
+  }
 }
 
 TEST(Decoder, InitialWeightsAreFixedBySeed) {

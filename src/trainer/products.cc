@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 
+#include "trainer/cpu_ops.h"
+
 namespace cairn::trainer {
 
 void add_product(const at::Tensor& grad, const at::Tensor& dy, const at::Tensor& x) {
@@ -11,7 +13,12 @@ void add_product(const at::Tensor& grad, const at::Tensor& dy, const at::Tensor&
     at::Tensor to = grad;
     to.addmm_(dy.t(), x);
   } else {
-    grad.add_(at::mm(dy.t(), x));
+    at::Tensor product = at::mm(dy.t(), x);
+    if (grad.device().is_cpu()) {
+      cpu_accumulate(grad, product);
+    } else {
+      grad.add_(product);
+    }
   }
 }
 
@@ -22,16 +29,17 @@ void add_row_sum(const at::Tensor& grad, const at::Tensor& dy) {
 
 void add_rows(const at::Tensor& grad, const at::Tensor& ids, const at::Tensor& rows) {
   at::NoGradGuard no_grad;
-  at::Tensor to = grad;
-  if (grad.is_cuda()) {
-    to.index_put_({ids}, rows, true);  // sorts: the same result every time, unlike index_add_
+  if (grad.device().is_cpu()) {
+    cpu_add_rows(grad, ids, rows);
   } else {
-    to.index_add_(0, ids, rows);
+    at::Tensor to = grad;
+    to.index_put_({ids}, rows, true);  // sorts: the same result every time, unlike index_add_
   }
 }
 
 double cross_entropy_rows(at::Tensor& logits, const at::Tensor& targets, double scale) {
   at::NoGradGuard no_grad;
+  if (logits.device().is_cpu()) return cpu_cross_entropy(logits, targets, scale);
   at::Tensor log_probabilities = at::log_softmax(logits, -1, at::kFloat);
   at::Tensor chosen = targets.unsqueeze(1);
   double loss = -log_probabilities.gather(1, chosen).sum(at::kDouble).item<double>();
