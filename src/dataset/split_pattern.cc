@@ -122,6 +122,7 @@ struct Cursor {
   };
   Char at(size_t position) const {
     if (position >= text.size()) return {};
+    if (const auto byte = static_cast<unsigned char>(text[position]); byte < 0x80) return {classes[byte], 1};
     CodePoint point = code_point_at(text, position);
     return {classes[point.value], point.length};
   }

@@ -16,6 +16,8 @@ inline constexpr uint32_t kNoId = UINT32_MAX;
 class StringTable {
  public:
   static uint64_t hash_of(std::string_view text);
+  // The bytes of `text` (at most 8) as a little-endian number.
+  static uint64_t word_of(std::string_view text);
 
   void reserve(size_t count, size_t bytes);
   // The number of `text`; the next free one when it is new. `hash` is hash_of(text). REQUIRES: fewer than 2^32 - 1 strings.
@@ -28,12 +30,16 @@ class StringTable {
   void clear();  // keeps its memory
 
  private:
+  struct Slot {
+    uint32_t number = 0;  // + 1; 0: free
+    uint32_t tag = 0;     // upper half of the hash
+  };
   size_t slot_of(std::string_view text, uint64_t hash) const;
   void grow(size_t slots);
 
   std::string bytes_;
   std::vector<size_t> begins_{0};
-  std::vector<uint32_t> slots_;  // number + 1; 0: free
+  std::vector<Slot> slots_;
 };
 
 }  // namespace cairn::dataset

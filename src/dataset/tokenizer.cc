@@ -1,7 +1,7 @@
 #include "dataset/tokenizer.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -21,7 +21,9 @@ class WordCache {
 
   struct Key {
     std::array<uint64_t, 4> words{};  // the bytes of the word, zeros, and its length in the last byte
-    friend bool operator==(const Key& a, const Key& b) { return a.words == b.words; }
+    friend bool operator==(const Key& a, const Key& b) {  // without a call of memcmp
+      return ((a.words[0] ^ b.words[0]) | (a.words[1] ^ b.words[1]) | (a.words[2] ^ b.words[2]) | (a.words[3] ^ b.words[3])) == 0;
+    }
   };
   struct alignas(64) Slot {
     Key key;
@@ -32,11 +34,13 @@ class WordCache {
 
   // REQUIRES: 0 < word.size() <= kWordBytesMax.
   static Key key_of(std::string_view word) {
-    std::array<unsigned char, 32> bytes{};
-    std::memcpy(bytes.data(), word.data(), word.size());
-    bytes[31] = static_cast<unsigned char>(word.size());
     Key key;
-    std::memcpy(key.words.data(), bytes.data(), 32);
+    const uint64_t length = uint64_t{word.size()} << 56;
+    for (uint64_t& part : key.words) {
+      part = StringTable::word_of(word);
+      word.remove_prefix(std::min<size_t>(word.size(), 8));
+    }
+    key.words[3] |= length;
     return key;
   }
   Slot& slot_of(const Key& key) {

@@ -81,15 +81,6 @@ bool is_word_char(char32_t code_point) {
   return u_isUAlphabetic(c) != 0 || (U_GET_GC_MASK(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK)) != 0 || c == 0x200C || c == 0x200D;
 }
 
-CodePoint code_point_at(std::string_view text, size_t at) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data()) + at;
-  const char32_t lead = bytes[0];
-  if (lead < 0x80) return {lead, 1};
-  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (bytes[1] & 0x3Fu), 2};
-  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (bytes[1] & 0x3Fu) << 6 | (bytes[2] & 0x3Fu), 3};
-  return {(lead & 0x07) << 18 | (bytes[1] & 0x3Fu) << 12 | (bytes[2] & 0x3Fu) << 6 | (bytes[3] & 0x3Fu), 4};
-}
-
 CodePoint code_point_before(std::string_view text, size_t end) {
   size_t at = end - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;

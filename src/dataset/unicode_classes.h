@@ -34,7 +34,14 @@ struct CodePoint {
   char32_t value = 0;
   size_t length = 0;
 };
-CodePoint code_point_at(std::string_view text, size_t at);
+inline CodePoint code_point_at(std::string_view text, size_t at) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data()) + at;
+  const char32_t lead = bytes[0];
+  if (lead < 0x80) return {lead, 1};
+  if (lead < 0xE0) return {(lead & 0x1F) << 6 | (bytes[1] & 0x3Fu), 2};
+  if (lead < 0xF0) return {(lead & 0x0F) << 12 | (bytes[1] & 0x3Fu) << 6 | (bytes[2] & 0x3Fu), 3};
+  return {(lead & 0x07) << 18 | (bytes[1] & 0x3Fu) << 12 | (bytes[2] & 0x3Fu) << 6 | (bytes[3] & 0x3Fu), 4};
+}
 // The code point that ends before `end`. REQUIRES: end > 0.
 CodePoint code_point_before(std::string_view text, size_t end);
 void append_utf8(std::string& out, char32_t code_point);
