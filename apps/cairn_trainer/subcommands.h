@@ -14,5 +14,6 @@ int run_train(int argc, char** argv);
 int run_export(int argc, char** argv);
 int run_import(int argc, char** argv);
 int run_tokenize(int argc, char** argv);
+int run_tokenizer(int argc, char** argv);
 
 }  // namespace cairn::apps
