@@ -27,6 +27,13 @@ struct BpeScratch {
   };
   std::vector<Symbol> symbols;
   std::vector<Candidate> heap;
+
+  // Frees what a very long word took.
+  void give_back() {
+    if (symbols.capacity() > kSymbolsKept) symbols = {};
+    if (heap.capacity() > kSymbolsKept) heap = {};
+  }
+  static constexpr size_t kSymbolsKept = 1u << 20;
 };
 
 class BpeModel {

@@ -213,18 +213,19 @@ class FamilySplitter final : public Splitter {
  public:
   explicit FamilySplitter(Family family) : family_(family), classes_(char_classes()) {}
 
-  Status split(std::string_view text, std::vector<size_t>& ends) override {
+  Status split(std::string_view text, size_t& from, size_t count, std::vector<size_t>& ends) override {
     const Cursor cursor{text, classes_};
-    size_t at = 0;
+    const size_t full = ends.size() + count;
+    auto more = [&] { return from < text.size() && ends.size() < full; };
     switch (family_) {
       case Family::kGpt2:
-        while (at < text.size()) ends.push_back(at = gpt2_end(cursor, at));
+        while (more()) ends.push_back(from = gpt2_end(cursor, from));
         break;
       case Family::kQwen:
-        while (at < text.size()) ends.push_back(at = qwen_end(cursor, at, 1));
+        while (more()) ends.push_back(from = qwen_end(cursor, from, 1));
         break;
       case Family::kLlama3:
-        while (at < text.size()) ends.push_back(at = qwen_end(cursor, at, 3));
+        while (more()) ends.push_back(from = qwen_end(cursor, from, 3));
         break;
     }
     return ok();
@@ -253,28 +254,30 @@ class Pcre2Splitter final : public Splitter {
     pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
   }
 
-  Status split(std::string_view text, std::vector<size_t>& ends) override {
+  Status split(std::string_view text, size_t& from, size_t count, std::vector<size_t>& ends) override {
     if (data_ == nullptr || context_ == nullptr) return Error(Code::kInternal, "no memory for matching");
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    size_t last = 0, from = 0;
+    const size_t full = ends.size() + count;
+    size_t at = from;  // to look for the next match; `from` is the end of the last piece
     auto cut = [&](size_t end) {
-      if (end > last) ends.push_back(end);
-      last = std::max(last, end);
+      if (end > from) ends.push_back(end);
+      from = std::max(from, end);
     };
-    while (from <= text.size() && !text.empty()) {
-      int found = pcre2_match(pattern_->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK, data_.get(), context_.get());
+    while (at < text.size()) {
+      int found = pcre2_match(pattern_->code.get(), subject, text.size(), at, PCRE2_NO_UTF_CHECK, data_.get(), context_.get());
       if (found == PCRE2_ERROR_NOMATCH) break;
       if (found < 0) {
-        return Error(Code::kLimitExceeded, fmt::format("the Split pattern of {} gave up {} bytes into a text of {} bytes: {}", pattern_->name, from, text.size(), pcre2_message(found)),
+        return Error(Code::kLimitExceeded, fmt::format("the Split pattern of {} gave up {} bytes into a text of {} bytes: {}", pattern_->name, at, text.size(), pcre2_message(found)),
                      "use a tokenizer whose pattern does not backtrack, or split the text into shorter documents");
       }
       const size_t* bounds = pcre2_get_ovector_pointer(data_.get());
       cut(bounds[0]);
       cut(bounds[1]);
-      from = bounds[1];
-      if (bounds[1] <= bounds[0]) {  // empty (or turned round by \K): go on behind the next character
-        if (from >= text.size()) break;
-        from += code_point_at(text, from).length;
+      at = bounds[1];
+      if (bounds[1] > bounds[0]) {
+        if (ends.size() >= full) return ok();
+      } else if (at < text.size()) {  // empty: go on behind the next character
+        at += code_point_at(text, at).length;
       }
     }
     cut(text.size());

@@ -37,9 +37,9 @@ class Splitter {
   static std::unique_ptr<Splitter> create(std::shared_ptr<const SplitPattern> pattern);
   virtual ~Splitter() = default;
 
-  // Appends the end of each piece of `text`: matches and what lies between them, none empty. REQUIRES: `text` is
-  // well-formed. limit_exceeded: the pattern backtracks too long.
-  virtual Status split(std::string_view text, std::vector<size_t>& ends) = 0;
+  // Appends the ends of some `count` pieces of `text`, matches and what lies between them, none empty, and moves `from` behind them:
+  // at first 0, at the end text.size(). REQUIRES: `text` is well-formed. limit_exceeded: the pattern backtracks too long.
+  virtual Status split(std::string_view text, size_t& from, size_t count, std::vector<size_t>& ends) = 0;
 };
 
 }  // namespace cairn::dataset

@@ -13,6 +13,8 @@ namespace cairn::dataset {
 namespace {
 
 constexpr size_t kTextBytesEnd = size_t{1} << 31;
+constexpr size_t kWordBytesMax = 64u << 20;  // merging takes some 30 bytes of memory for each
+constexpr size_t kPiecesAtOnce = 4096;
 
 // Words met lately with their ids; a slot is one cache line, and a newer word takes the slot of an older one.
 class WordCache {
@@ -72,7 +74,7 @@ class EncoderImpl final : public Encoder {
   Status encode_normalized(std::string_view text, size_t base);
   Status split(std::string_view text, size_t base, size_t step);
   Status byte_level(std::string_view text, size_t base);
-  void add_word(std::string_view word, size_t base, bool prefixed);
+  Status add_word(std::string_view word, size_t base, bool prefixed);
   void add_ids(std::string_view word, std::vector<uint32_t>& ids);
   void add_offsets(std::string_view word, size_t base, bool prefixed, size_t first);
   void add_token(uint32_t id, size_t at);
@@ -109,6 +111,7 @@ Status EncoderImpl::encode_text(std::string_view text, std::vector<uint32_t>& id
     text = repaired_;
   }
   Status done = encode_raw(text);
+  scratch_.give_back();
   if (!done) {
     ids.resize(ids_before);
     if (offsets != nullptr) offsets->resize(offsets_before);
@@ -153,18 +156,20 @@ Status EncoderImpl::encode_normalized(std::string_view text, size_t base) { retu
 Status EncoderImpl::split(std::string_view text, size_t base, size_t step) {
   if (step == splitters_.size()) return byte_level(text, base);
   std::vector<size_t>& ends = ends_[step];
-  ends.clear();
-  CAIRN_CHECK_OK(splitters_[step]->split(text, ends));
   const bool plain = step + 1 == splitters_.size() && byte_level_splitter_ == nullptr && !parts_.prefix_space;
   size_t begin = 0;
-  for (size_t end : ends) {
-    std::string_view piece = text.substr(begin, end - begin);
-    if (plain) {
-      add_word(piece, base + begin, false);
-    } else {
-      CAIRN_CHECK_OK(split(piece, base + begin, step + 1));
+  for (size_t from = 0; from < text.size();) {
+    ends.clear();
+    CAIRN_CHECK_OK(splitters_[step]->split(text, from, kPiecesAtOnce, ends));
+    for (size_t end : ends) {
+      std::string_view piece = text.substr(begin, end - begin);
+      if (plain) {
+        CAIRN_CHECK_OK(add_word(piece, base + begin, false));
+      } else {
+        CAIRN_CHECK_OK(split(piece, base + begin, step + 1));
+      }
+      begin = end;
     }
-    begin = end;
   }
   return ok();
 }
@@ -175,25 +180,28 @@ Status EncoderImpl::byte_level(std::string_view text, size_t base) {
     prefixed_.assign(1, ' ').append(text);
     text = prefixed_;
   }
-  if (byte_level_splitter_ == nullptr) {
-    add_word(text, base, prefixed);
-    return ok();
-  }
-  byte_level_ends_.clear();
-  CAIRN_CHECK_OK(byte_level_splitter_->split(text, byte_level_ends_));
+  if (byte_level_splitter_ == nullptr) return add_word(text, base, prefixed);
   size_t begin = 0;
-  for (size_t end : byte_level_ends_) {
-    const bool first = prefixed && begin == 0;
-    add_word(text.substr(begin, end - begin), base + begin - (prefixed && !first ? 1 : 0), first);
-    begin = end;
+  for (size_t from = 0; from < text.size();) {
+    byte_level_ends_.clear();
+    CAIRN_CHECK_OK(byte_level_splitter_->split(text, from, kPiecesAtOnce, byte_level_ends_));
+    for (size_t end : byte_level_ends_) {
+      const bool first = prefixed && begin == 0;
+      CAIRN_CHECK_OK(add_word(text.substr(begin, end - begin), base + begin - (prefixed && !first ? 1 : 0), first));
+      begin = end;
+    }
   }
   return ok();
 }
 
-void EncoderImpl::add_word(std::string_view word, size_t base, bool prefixed) {
+Status EncoderImpl::add_word(std::string_view word, size_t base, bool prefixed) {
+  if (word.size() > kWordBytesMax) {
+    return Error(Code::kLimitExceeded, fmt::format("a word of {} bytes (no place to split it); the limit is {}", word.size(), kWordBytesMax), "leave such documents out, or put spaces into them");
+  }
   const size_t first = ids_->size();
   add_ids(word, *ids_);
   if (offsets_ != nullptr) add_offsets(word, base, prefixed, first);
+  return ok();
 }
 
 void EncoderImpl::add_ids(std::string_view word, std::vector<uint32_t>& ids) {

@@ -40,7 +40,7 @@ class Encoder {
   // Appends the ids of `text`. Added tokens in the text become their ids (as HF does without add_special_tokens: no post-processor).
   // Bytes that are no UTF-8 are first replaced by U+FFFD, one for each maximal ill-formed part. Fails with limit_exceeded only: a
   // Split pattern of the file that backtracks without end on this text (never with the patterns of Qwen, Llama or GPT), or a text
-  // of 2 GiB and more. `ids` is then as before.
+  // of 2 GiB and more, or a word of more than 64 MiB in it. `ids` is then as before.
   virtual Status encode(std::string_view text, std::vector<uint32_t>& ids) = 0;
   // The same; also appends, for each id, the offset in `text` of the first byte it stands for.
   virtual Status encode(std::string_view text, std::vector<uint32_t>& ids, std::vector<size_t>& offsets) = 0;

@@ -12,6 +12,7 @@ namespace cairn::dataset {
 namespace {
 
 constexpr size_t kShards = 64;
+constexpr size_t kPiecesAtOnce = 4096;
 
 struct Counts {
   StringTable words;
@@ -51,19 +52,21 @@ struct Counter {
       CAIRN_CHECK_OK(to_nfc(text, normalized, nullptr));
       text = normalized;
     }
-    ends.clear();
-    CAIRN_CHECK_OK(splitter->split(text, ends));
     size_t begin = 0;
-    for (size_t end : ends) {
-      std::string_view word = text.substr(begin, end - begin);
-      begin = end;
-      if (word.size() > word_bytes_max) {
-        ++long_left_out;
-      } else {
-        block.add(word, StringTable::hash_of(word), 1);
+    for (size_t from = 0; from < text.size();) {
+      ends.clear();
+      CAIRN_CHECK_OK(splitter->split(text, from, kPiecesAtOnce, ends));
+      for (size_t end : ends) {
+        std::string_view word = text.substr(begin, end - begin);
+        begin = end;
+        if (word.size() > word_bytes_max) {
+          ++long_left_out;
+        } else {
+          block.add(word, StringTable::hash_of(word), 1);
+        }
       }
+      total += ends.size();
     }
-    total += ends.size();
     return ok();
   }
 };
