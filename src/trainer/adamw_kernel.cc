@@ -27,7 +27,12 @@ void run_plain(const AdamWPass& pass, const float* g, float* w, float* m, float*
   run(pass, g, w, m, v, count);
 }
 
-[[gnu::target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")]] void run_avx512(const AdamWPass& pass, const float* g, float* w,
+#if defined(__clang__)
+[[gnu::target("avx512f,avx512vl,avx512dq")]]
+#else
+[[gnu::target("avx512f,avx512vl,avx512dq,prefer-vector-width=512")]]
+#endif
+void run_avx512(const AdamWPass& pass, const float* g, float* w,
                                                                                       float* m, float* v, int64_t count) {
   run(pass, g, w, m, v, count);
 }
