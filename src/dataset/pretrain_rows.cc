@@ -13,6 +13,7 @@ namespace cairn::dataset {
 namespace {
 
 constexpr int kCursorVersion = 1;
+constexpr uint64_t kLookDocuments = 200;
 constexpr size_t kLookTokens = 64 * 1024;
 constexpr uint64_t kWindowsMax = uint64_t{1} << 62;
 
@@ -36,6 +37,7 @@ class Windows final : public PretrainRows {
 
  private:
   Status look_for_separator();
+  Result<bool> documents_end_alike();
   void compare_tokenizers();
   uint64_t rows_in_epoch() const;
   uint64_t window_at(uint64_t position);
@@ -80,11 +82,26 @@ Status Windows::look_for_separator() {
     CAIRN_CHECK_OK(pool_.read(at, ids, {}));
     if (std::find(ids.begin(), ids.end(), *options_.separator_id) != ids.end()) return ok();
   }
+  CAIRN_TRY(bool other_separator, documents_end_alike());
+  if (other_separator) return ok();
   warnings_.push_back(fmt::format(
       "No separator (id {}) is among the first {} tokens of {}: documents may have been joined without one, and the model will not "
       "learn where a text ends. Tokenize with --eos-token to write one after each document.",
       *options_.separator_id, look, fmt::join(options_.paths, ", ")));
   return ok();
+}
+
+// Whether the first documents that an index tells apart all end in one id: then that is a separator, if not the expected one
+// (models of conversations name the end of a turn as theirs).
+Result<bool> Windows::documents_end_alike() {
+  for (size_t i = 0; i < pool_.shards().size(); ++i) {
+    const ShardReader& shard = pool_.shards()[i];
+    uint64_t documents = std::min(shard.documents().value_or(0), kLookDocuments);
+    if (documents < 2) continue;
+    CAIRN_TRY(std::vector<uint32_t> last, pool_.last_ids(i, documents));
+    return last.size() >= 2 && std::count(last.begin(), last.end(), last[0]) == static_cast<std::ptrdiff_t>(last.size());
+  }
+  return false;
 }
 
 void Windows::compare_tokenizers() {

@@ -23,7 +23,8 @@ struct PretrainRowsOptions {
   uint32_t vocab_size = 0;
   bool shuffle = true;
   uint64_t seed = 0;
-  // Where given and not among the first kSeparatorLookTokens ids, there is a warning.
+  // Where given and not among the first kSeparatorLookTokens ids, there is a warning, unless an index shows that documents end in
+  // some other common id.
   std::optional<uint32_t> separator_id;
   // Validation: windows in their order, the first `num_samples` of them (0: all). `next` starts again after rows_per_epoch() rows;
   // the last of these has fewer windows where micro_batch_size does not divide their number. Without effect on the above: no shuffle.

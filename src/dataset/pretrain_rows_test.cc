@@ -289,6 +289,14 @@ TEST(PretrainRows, WarnsOfMissingSeparatorsAndMixedTokenizers) {
   auto rows = open_rows(options);
   ASSERT_EQ(rows->warnings().size(), 1u);
   EXPECT_THAT(rows->warnings()[0], HasSubstr("No separator (id 7) is among the first 4 tokens"));
+  // Documents that all end in 8 have a separator, if not the expected one.
+  testing::TemporaryFolder other;
+  write_shard(other / "a.ds", 2, {{1, 2, 8}, {3, 8}, {}, {8}});
+  options.paths = {other.path()};
+  EXPECT_TRUE(open_rows(options)->warnings().empty());
+  write_shard(other / "0.ds", 2, {{1, 2, 8}, {3, 4}});
+  EXPECT_EQ(open_rows(options)->warnings().size(), 1u);
+  options.paths = {folder.path()};
   write_shard(folder / "b.ds", 2, {{7}}, "two");
   rows = open_rows(options);
   ASSERT_EQ(rows->warnings().size(), 1u);

@@ -121,6 +121,19 @@ Result<std::string> ShardPool::fingerprint() {
   return sha.finish().hex();
 }
 
+Result<std::vector<uint32_t>> ShardPool::last_ids(size_t shard, uint64_t documents) {
+  std::vector<uint64_t> ends(documents);
+  std::vector<uint32_t> last;
+  touch(shard);
+  CAIRN_CHECK_OK(shards_[shard].read_document_ends(0, ends));
+  uint64_t start = 0;
+  for (uint64_t end : ends) {
+    if (end > start) CAIRN_CHECK_OK(shards_[shard].read(end - 1, {&last.emplace_back(), 1}));
+    start = end;
+  }
+  return last;
+}
+
 size_t ShardPool::shard_at(uint64_t position) const {
   // The last one that starts at or before; empty shards before it start at the same place.
   auto after = std::upper_bound(starts_.begin(), starts_.end(), position);

@@ -32,6 +32,8 @@ class ShardPool {
 
   // `learnt` is empty, or gets one entry for each id. REQUIRES: first + ids.size() <= tokens().
   Status read(uint64_t first, std::span<uint32_t> ids, std::span<uint8_t> learnt);
+  // The last ids of the first documents of a shard, empty ones left out. REQUIRES: its index has that many.
+  Result<std::vector<uint32_t>> last_ids(size_t shard, uint64_t documents);
   struct Place {
     const ShardReader* shard;
     uint64_t offset;  // in the shard

@@ -147,7 +147,7 @@ Result<TokenizeProgress> tokenize(std::shared_ptr<const Tokenizer> tokenizer, co
   TokenizeProgress now;
   now.total_bytes = source->total_bytes();
   now.passed_over = source->passed_over();
-  auto told = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told;  // long ago: the first block is told of
   auto tell = [&] {
     now.tokens = output.tokens();
     now.shards = output.shards();

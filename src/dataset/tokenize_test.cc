@@ -67,7 +67,7 @@ std::vector<Ids> documents_in(const std::string& path) {
 void write_corpus(const testing::TemporaryFolder& folder) {
   SeededRandom random(2);
   std::string lines;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     std::string text = "document " + std::to_string(i);
     for (uint64_t n = random.below(i % 500 == 0 ? 40'000 : 300); n > 0; --n) text += " word" + std::to_string(random.below(50));
     if (i % 100 == 0) write_file(folder / ("in/part" + std::to_string(i) + ".txt"), text);
@@ -99,10 +99,10 @@ TEST(Tokenize, DoesNotDependOnTheNumberOfWorkers) {
       auto options = options_of({folder / "in"}, output);
       options.shuffle = shuffle;
       options.workers = workers;
-      options.max_tokens_per_shard = 300'000;
+      options.max_tokens_per_shard = 150'000;
       auto done = tokenize(golden_tokenizer(), options);
       ASSERT_TRUE(done) << done.error().to_string();
-      EXPECT_EQ(done->documents, 4000u);
+      EXPECT_EQ(done->documents, 2000u);
       EXPECT_GT(done->shards, 3u);
       auto files = files_in(output);
       EXPECT_EQ(files.size(), done->shards * 3);
@@ -121,7 +121,7 @@ TEST(Tokenize, ShufflesTheDocumentsOfEachShard) {
   write_corpus(folder);
   auto options = options_of({folder / "in"}, folder / "plain");
   options.shuffle = false;
-  options.max_tokens_per_shard = 300'000;
+  options.max_tokens_per_shard = 150'000;
   auto plain = tokenize(golden_tokenizer(), options);
   ASSERT_TRUE(plain);
   std::map<uint64_t, std::vector<Ids>> by_seed;
@@ -164,7 +164,7 @@ TEST(Tokenize, DecodesBackToTheTexts) {
 TEST(Tokenize, FailsWithoutLeavingHalfShards) {
   testing::TemporaryFolder folder;
   std::string lines;
-  for (int i = 0; i < 100'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
+  for (int i = 0; i < 60'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
   write_file(folder / "x.jsonl", lines + "{\"no\":1}\n" + lines);
   for (bool shuffle : {false, true}) {
     auto options = options_of({folder / "x.jsonl"}, folder / (shuffle ? "a" : "b"));
@@ -173,7 +173,7 @@ TEST(Tokenize, FailsWithoutLeavingHalfShards) {
     auto done = tokenize(golden_tokenizer(), options);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), Code::kDataInvalid);
-    EXPECT_THAT(done.error().message(), HasSubstr("x.jsonl: line 100001: "));
+    EXPECT_THAT(done.error().message(), HasSubstr("x.jsonl: line 60001: "));
     EXPECT_TRUE(files_in(options.output).empty());
   }
 }
@@ -181,7 +181,7 @@ TEST(Tokenize, FailsWithoutLeavingHalfShards) {
 TEST(Tokenize, StopsWhenAsked) {
   testing::TemporaryFolder folder;
   std::string lines;
-  for (int i = 0; i < 1'000'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
+  for (int i = 0; i < 200'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
   write_file(folder / "x.jsonl", lines);
   auto options = options_of({folder / "x.jsonl"}, folder / "out");
   int calls = 0;
