@@ -26,10 +26,10 @@ const Subcommand kSubcommands[] = {
     {"train", run_train, "CONFIG.toml [--volume-root DIR] [--output-dir DIR] [--processes N] [--threads N]"},
     {"export", run_export, "export CHECKPOINT_DIR OUT_DIR [--dtype bf16|f32]"},
     {"import", run_import, "import HF_DIR STEP_DIR"},
-    {"tokenize", run_tokenize, "tokenize --tokenizer PATH --output DIR INPUT..."},
     {"tokenizer", run_tokenizer, "tokenizer train --vocab-size N --output DIR INPUT..."},
-    {"version", [](int, char**) { return std::puts("cairn-trainer " CAIRN_VERSION) < 0 ? 1 : 0; }, "version"},
+    {"tokenize", run_tokenize, "tokenize --tokenizer PATH --output DIR INPUT..."},
     {"render", run_render, "render CONFIG.toml [--volume-root DIR] [-n SAMPLES]"},
+    {"version", [](int, char**) { return std::puts("cairn-trainer " CAIRN_VERSION) < 0 ? 1 : 0; }, "version"},
 };
 
 void print_usage(std::FILE* out) {
