@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #ifdef CAIRN_TRAINER_CUDA
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -35,7 +36,7 @@ double measured_peak_flops(bool bfloat16) {
   constexpr int64_t kSize = 1024;
   constexpr auto kTestTime = std::chrono::milliseconds(200);
   auto best = guard_torch("measuring the machine", [&]() -> Result<double> {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     double most = 0;
     at::Tensor a = at::ones({kSize, kSize}, bfloat16 ? at::kBFloat16 : at::kFloat);
     auto until = std::chrono::steady_clock::now() + kTestTime;

@@ -1,6 +1,7 @@
 #include "trainer/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "trainer/optimizer_kinds.h"
 #include "trainer/torch_guard.h"
@@ -26,14 +27,14 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const config::OptimizerSett
 Status Optimizer::step(double lr, double gradient_scale) {
   ++steps_;
   return guard_torch("the optimizer's step", [&]() -> Status {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     update(lr, gradient_scale);
     return ok();
   });
 }
 
 Optimizer::Slot Optimizer::make_slot(const NamedParameter& parameter, const std::vector<std::string>& kinds) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   Slot slot{parameter.tensor, {}};
   for (const std::string& kind : kinds) {
     slot.state.push_back(at::zeros_like(parameter.tensor));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "trainer/torch_guard.h"
@@ -39,7 +40,7 @@ Status ProcessGroup::sum(std::span<double> values) {
 Status ProcessGroup::sum_in_pieces(const at::Tensor& flat) {
   if (size_ == 1) return ok();
   return guard_torch("summing gradients", [&]() -> Status {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     for (int64_t begin = 0; begin < flat.numel(); begin += kPieceElementsMax) {
       at::Tensor piece = flat.narrow(0, begin, std::min(kPieceElementsMax, flat.numel() - begin));
       CAIRN_CHECK_OK(sum(piece));
@@ -51,7 +52,7 @@ Status ProcessGroup::sum_in_pieces(const at::Tensor& flat) {
 Status ProcessGroup::copy_from_first_in_pieces(const at::Tensor& flat) {
   if (size_ == 1) return ok();
   return guard_torch("copying the first process's parameters", [&]() -> Status {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     for (int64_t begin = 0; begin < flat.numel(); begin += kPieceElementsMax) {
       at::Tensor piece = flat.narrow(0, begin, std::min(kPieceElementsMax, flat.numel() - begin)).detach();
       CAIRN_CHECK_OK(copy_from_first(piece));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "trainer/torch_guard.h"
 
@@ -56,7 +57,7 @@ Result<bool> TrainStep::own_rows(StepSums& sums) {
 // begins anew without that row, and looks at the loss of every later row first.
 Status TrainStep::learn_from(dataset::Row row, StepSums& sums) {
   if (careful_) {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     CAIRN_TRY(LossSum loss, model_.loss_sum(row));
     CAIRN_TRY(double value, value_of(loss));
     if (!std::isfinite(value)) {
@@ -87,7 +88,7 @@ Status TrainStep::learn_again() {
 
 Result<double> TrainStep::gradient_norm(double scale) const {
   return guard_torch("the gradient's norm", [&]() -> Result<double> {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     std::vector<at::Tensor> norms;
     for (const NamedParameter& parameter : model_.named_parameters()) {
       if (parameter.tensor.grad().defined()) norms.push_back(at::linalg_vector_norm(parameter.tensor.grad(), 2).to(at::kDouble));

@@ -62,7 +62,9 @@ Result<std::unique_ptr<Decoder>> make_model(const config::TrainingConfig& config
 
 Status first_weights(const config::TrainingConfig& config, const std::string& folder, Decoder& model) {
   if (config.model.random_init || folder.empty()) return model.init_random(config.seed);
-  return load_weights(os::posix_file_system(), folder, model);
+  Status loaded = load_weights(os::posix_file_system(), folder, model);
+  if (!loaded && loaded.error().hint().empty()) loaded.error().with_hint("copy the model's folder to the volume again");
+  return loaded;
 }
 
 }  // namespace cairn::trainer

@@ -3,13 +3,14 @@
 #include <array>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "trainer/torch_guard.h"
 
 namespace cairn::trainer {
 
 Result<double> Validation::mean_loss(Decoder& model, ProcessGroup& group) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   CAIRN_CHECK_OK(rows_.restore(start_));
   int64_t epoch = rows_.progress().epoch;
   std::array<double, 2> sums{};  // nats, targets
