@@ -51,7 +51,7 @@ else
   leg "build (clang)" scripts/build.sh clang
   for sanitizer in asan tsan; do
     leg "build ($sanitizer)" scripts/build.sh "$sanitizer"
-    leg "tests ($sanitizer)" tests "$sanitizer" --timeout 1800
+    leg "tests ($sanitizer)" tests "$sanitizer"
   done
   leg "200 kill points" env CAIRN_BINARY="$PWD/build/dev/bin/cairn" /usr/bin/python3 tests/crash/crash_test.py --points 200
   leg "build (fuzz)" scripts/build.sh fuzz
