@@ -3,7 +3,7 @@
 //
 //   <dir>/start.json        what start_attempt answers
 //   <dir>/stop              exists: heartbeats say stop
-//   <dir>/log, log_sequence lines the server has
+//   <dir>/log               the lines the server has; their number is the sequence, so that a kill cannot part the two
 //   <dir>/states            every state a heartbeat told, one a line
 //   <dir>/finish            state, exit code, lost bytes, reason
 //   <dir>/volumes/<name>/   the head of each volume; <name>.count: how many publications
@@ -71,7 +71,8 @@ class FolderServer final : public ServerLink {
     return api::answer_from_json<api::AttemptStart>(slurp(dir_ + "/start.json"));
   }
   Result<api::AttemptHeartbeatAnswer> heartbeat(AttemptId, const api::HeartbeatAttempt& body, const Deadline&) override {
-    auto have = static_cast<uint64_t>(read_number(dir_ + "/log_sequence"));
+    std::string log = slurp(dir_ + "/log");
+    auto have = static_cast<uint64_t>(std::count(log.begin(), log.end(), '\n'));
     std::string last = slurp(dir_ + "/last_state");
     std::string state(api::state_name(body.state));
     if (last != state) {
@@ -79,15 +80,12 @@ class FolderServer final : public ServerLink {
       std::ofstream(dir_ + "/states", std::ios::app) << state << "\n";
     }
     if (body.log_sequence <= have + 1) {
-      std::string text;
       for (size_t i = 0; i < body.logs.size(); ++i) {
         if (body.log_sequence + i <= have) continue;
-        text += body.logs[i].component + ": " + body.logs[i].text + "\n";
+        log += body.logs[i].component + ": " + body.logs[i].text + "\n";
         ++have;
       }
-      // Both at once, as a transaction would: the log whole, then the number.
-      if (!text.empty()) spit(dir_ + "/log", slurp(dir_ + "/log") + text);
-      spit(dir_ + "/log_sequence", std::to_string(have));
+      if (!body.logs.empty()) spit(dir_ + "/log", log);
     }
     if (body.after_reboot) spit(dir_ + "/rebooted", "");
     api::AttemptHeartbeatAnswer answer;
