@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -14,8 +14,6 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #endif
 #include <fmt/format.h>
-
-#include "trainer/torch_guard.h"
 
 namespace cairn::trainer {
 namespace {
@@ -31,25 +29,6 @@ double peak_flops_of_gpu(const std::string& name) {
   return 0;
 }
 #endif
-
-double measured_peak_flops(bool bfloat16) {
-  constexpr int64_t kSize = 1024;
-  constexpr auto kTestTime = std::chrono::milliseconds(200);
-  auto best = guard_torch("measuring the machine", [&]() -> Result<double> {
-    c10::NoGradGuard no_grad;
-    double most = 0;
-    at::Tensor a = at::ones({kSize, kSize}, bfloat16 ? at::kBFloat16 : at::kFloat);
-    auto until = std::chrono::steady_clock::now() + kTestTime;
-    do {
-      auto start = std::chrono::steady_clock::now();
-      at::Tensor product = a.mm(a);
-      double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      most = std::max(most, 2.0 * kSize * kSize * kSize / took);
-    } while (std::chrono::steady_clock::now() < until);
-    return most;
-  });
-  return best.value_or(0);
-}
 
 double memory_of_machine_gib() {
   double total = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
@@ -72,7 +51,7 @@ c10::Device training_device([[maybe_unused]] int rank) {
   return c10::Device(c10::kCPU);
 }
 
-DeviceFacts::DeviceFacts(c10::Device device, bool bfloat16) : device_(device), name_("CPU") {
+DeviceFacts::DeviceFacts(c10::Device device) : device_(device), name_("CPU") {
 #ifdef CAIRN_TRAINER_CUDA
   if (device.is_cuda()) {
     const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
@@ -83,16 +62,15 @@ DeviceFacts::DeviceFacts(c10::Device device, bool bfloat16) : device_(device), n
   }
 #endif
   total_memory_gib_ = memory_of_machine_gib();
-  peak_flops_ = measured_peak_flops(bfloat16);
 }
 
 std::string DeviceFacts::text() const {
-  return fmt::format("{} ({:.1f} GiB memory, {:.2f} TFLOP/s {})", name_, total_memory_gib_, peak_flops_ / 1e12,
-                     device_.is_cpu() ? "measured" : "bf16 peak");
+  std::string peak = peak_flops_ > 0 ? fmt::format(", {:.0f} TFLOP/s bf16 peak", peak_flops_ / 1e12) : "";
+  return fmt::format("{} ({:.1f} GiB memory{})", name_, total_memory_gib_, peak);
 }
 
 double DeviceFacts::mfu_percent(double tokens_per_second, const DecoderSpec& spec, int64_t sequence_length) const {
-  if (peak_flops_ <= 0) return 0;
+  if (peak_flops_ <= 0) return std::numeric_limits<double>::quiet_NaN();
   return 100 * flops_per_token(spec, sequence_length) * tokens_per_second / peak_flops_;
 }
 

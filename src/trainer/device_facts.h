@@ -1,6 +1,5 @@
 // What this process computes on: device, memory, and the speed that model FLOPs utilisation is measured against: the bf16 peak of
-// known GPUs; on a CPU the fastest matrix product seen in a short test at the start, so 100 % there is what this machine does when
-// it does nothing else. Not thread-safe.
+// known GPUs. For other devices and CPUs no honest peak is known, and none is shown. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +16,12 @@ c10::Device training_device(int rank);
 
 class DeviceFacts {
  public:
-  // Runs the short test on a CPU (about 0.2 s); `bfloat16` as the model will compute.
-  DeviceFacts(c10::Device device, bool bfloat16);
+  explicit DeviceFacts(c10::Device device);
   // Nothing is known: every figure is 0.
   DeviceFacts() : device_(c10::kCPU) {}
 
   std::string text() const;
-  // Of `tokens_per_second` on this device.
+  // Of `tokens_per_second` on this device; NaN when its peak is not known.
   double mfu_percent(double tokens_per_second, const DecoderSpec& spec, int64_t sequence_length) const;
   double peak_memory_gib() const;   // of this process, so far
   double total_memory_gib() const { return total_memory_gib_; }

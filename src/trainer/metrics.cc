@@ -85,10 +85,11 @@ std::string short_time(double seconds) {
 
 std::string step_line(const StepLine& line) {
   double share = line.total_memory_gib > 0 ? 100 * line.peak_memory_gib / line.total_memory_gib : 0;
+  std::string mfu = std::isfinite(line.mfu_percent) ? fmt::format("{:.1f}%", line.mfu_percent) : "-";
   return fmt::format(
-      "Step {} | {:>7} | Loss {:.4f} | Grad. Norm {:.4f} | LR {:.2e} | Throughput {:.0f} tokens/s | MFU {:.1f}% | "
+      "Step {} | {:>7} | Loss {:.4f} | Grad. Norm {:.4f} | LR {:.2e} | Throughput {:.0f} tokens/s | MFU {} | "
       "Peak Mem. {:.1f}/{:.1f} GiB ({:.1f}%)",
-      line.step, short_time(line.seconds), line.loss, line.gradient_norm, line.lr, line.tokens_per_second, line.mfu_percent,
+      line.step, short_time(line.seconds), line.loss, line.gradient_norm, line.lr, line.tokens_per_second, mfu,
       line.peak_memory_gib, line.total_memory_gib, share);
 }
 

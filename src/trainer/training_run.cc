@@ -193,7 +193,7 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   CAIRN_TRY(bool bfloat16, computes_bfloat16(plan.config, device));
   CAIRN_TRY(std::unique_ptr<ProcessGroup> group, ProcessGroup::join(plan.membership, device));
   if (group->is_first()) CAIRN_CHECK_OK(checkpoints.remove_torn());
-  DeviceFacts device_facts = group->is_first() ? DeviceFacts(device, bfloat16) : DeviceFacts();
+  DeviceFacts device_facts = group->is_first() ? DeviceFacts(device) : DeviceFacts();
   describe(log, plan, prepared, facts, device_facts, bfloat16);
 
   CAIRN_TRY(std::unique_ptr<Decoder> model, make_model(plan.config, prepared.spec, device, bfloat16));
