@@ -65,6 +65,16 @@ Status check_same_model(const CheckpointPlace& place, const CheckpointState& sta
 
 config::CheckpointSettings loading(const RunPlan& plan) { return plan.config.ckpt.value_or(config::CheckpointSettings{}); }
 
+// Retention and `latest` go by the number of the step: a run that begins before checkpoints of its own folder would lose the new
+// ones and be resumed from the old.
+Status check_nothing_later(const RunPlan& plan, const Checkpoints& checkpoints, int64_t start) {
+  CAIRN_TRY(std::vector<CheckpointPlace> own, checkpoints.complete());
+  if (own.empty() || own.back().step <= start) return ok();
+  return Error(Code::kFileExists, fmt::format("{} holds checkpoints up to step {}, and this run would begin at step {}", plan.output_dir,
+                                              own.back().step, start + 1),
+               "delete the later ones, or choose another output folder and name the checkpoint by resume.dir");
+}
+
 Result<Prepared> prepare(const RunPlan& plan, Checkpoints& checkpoints, RunLog& log) {
   Prepared prepared;
   if (!plan.config.model.name.empty()) {
@@ -76,6 +86,7 @@ Result<Prepared> prepare(const RunPlan& plan, Checkpoints& checkpoints, RunLog& 
   if (prepared.resume) {
     CAIRN_TRY(CheckpointState state, load_state(os::posix_file_system(), *prepared.resume));
     CAIRN_CHECK_OK(check_same_model(*prepared.resume, state, prepared.spec));
+    CAIRN_CHECK_OK(check_nothing_later(plan, checkpoints, loading(plan).skip_progress ? 0 : state.step));
     prepared.resume_state = std::move(state);
   }
   CAIRN_TRY(prepared.rows, open_rows(plan.config, prepared.spec, plan.volume_root,
@@ -185,8 +196,7 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   runtime.threads = plan.threads;
   RuntimeFacts facts = set_up_runtime(runtime);
   c10::Device device = training_device(plan.membership.rank);
-  c10::OptionalDeviceGuard on_device;
-  if (device.is_cuda()) on_device.reset_device(device);
+  c10::DeviceGuard on_device(device);
 
   Checkpoints checkpoints(os::posix_file_system(), folder.checkpoints());
   CAIRN_TRY(Prepared prepared, prepare(plan, checkpoints, log));

@@ -210,6 +210,7 @@ class Whole(TrainerTest):
         self.pretrain('[ckpt]\n[resume]\ndir = "elsewhere/step_6"', output="third")
         self.assertEqual(self.steps("third"), [12])
         self.assertEqual(self.weights(12, "whole"), self.weights(12, "third"))
+        self.assertIn("up to step 12", self.pretrain("[ckpt]\n[resume]\nstep = 6", output="whole", expect=6).err)
         # A used folder is not trained over by accident.
         self.assertIn("[resume]", self.pretrain(output="whole", expect=6).err)
 
@@ -376,11 +377,11 @@ class WrongInput(TrainerTest):
         self.refused(3, "skip_dataloader", config=moved)
         self.train(self.config(PRETRAIN.replace('["shards"]', '["held-out"]'), "[ckpt]\nskip_dataloader = true\n[resume]", steps=3))
         # A checkpoint whose bytes changed, one that is cut off, one without its marker.
-        trainer = f"{self.output}/run/checkpoints/step_2/trainer"
+        trainer = f"{self.output}/run/checkpoints/step_3/trainer"
         with open(f"{trainer}/optimizer.safetensors", "r+b") as file:
             file.seek(-1, os.SEEK_END)
             file.write(b"\x55")
-        again = "[ckpt]\n[resume]\nstep = 2"
+        again = "[ckpt]\nskip_dataloader = true\n[resume]\nstep = 3"
         self.assertIn("optimizer.safetensors", self.pretrain(again, expect=9).err)
         os.truncate(f"{trainer}/optimizer.safetensors", 100)
         self.assertIn("not complete", self.pretrain(again, expect=6).err)
