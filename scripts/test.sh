@@ -42,8 +42,9 @@ scripts/deps.sh build test
 leg "build (dev)" scripts/build.sh dev
 leg "tests (dev)" tests dev
 
-sanitizer_targets="base_test codec_test os_test object_test store_test catalog_test identity_test config_test api_test
-  http_test store_frame_fuzz store_pack_fuzz store_node_fuzz store_changeset_fuzz store_small_objects_fuzz config_config_fuzz codec_zstd_frame_fuzz codec_byte_reader_fuzz http_session_fuzz api_json_fuzz"
+# The short sanitizer leg: every decoder on its corpus, and the tests of what reads and writes stored bytes.
+sanitizer_targets="codec_test os_test object_test store_test dataset_shards_test dataset_readers_test trainer_files_test"
+for corpus in tests/corpus/*/; do sanitizer_targets+=" $(basename "$corpus")_fuzz"; done
 if [ $all = 0 ]; then
   leg "build (asan, decoders and stores)" scripts/build.sh asan $sanitizer_targets
   leg "tests (asan)" tests asan -R "^($(echo $sanitizer_targets | tr ' ' '|'))\$"
