@@ -2,6 +2,8 @@
 // better judge; for all instruction sets this CPU has.
 #include "trainer/cpu_ops.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -194,10 +196,31 @@ TEST(HeadLoss, EagerAndLazyGradientsAgree) {
 }
 
 TEST(HeadLoss, ChunksAreBounded) {
-  EXPECT_EQ(head_chunk_tokens(8192, 151936, 4), 128);  // 74 MiB of logits
-  EXPECT_EQ(head_chunk_tokens(8192, 8192, 4), 2048);
-  EXPECT_EQ(head_chunk_tokens(100, 8192, 4), 100);
-  EXPECT_EQ(head_chunk_tokens(0, 51, 4), 328965);
+  EXPECT_EQ(head_chunk_tokens(8192, 151936, 4, true), 128);  // 74 MiB of logits
+  EXPECT_EQ(head_chunk_tokens(8192, 8192, 4, true), 2048);
+  EXPECT_EQ(head_chunk_tokens(100, 8192, 4, true), 100);
+  EXPECT_EQ(head_chunk_tokens(0, 51, 4, true), 328965);
+  EXPECT_EQ(head_chunk_tokens(8192, 151936, 2, false), 3533);
+}
+
+// The logits of these tokens would take 622 MB.
+TEST(HeadLoss, AWideVocabularyNeedsLittleMemory) {
+  Weight head = make_weight(0.1 * at::randn({151936, 4}));
+  at::Tensor h = at::randn({1024, 4}).set_requires_grad(true), targets = at::randint(151936, {1024}, at::kLong);
+  auto most_resident_kib = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = most_resident_kib();
+  head_loss(h, head, targets, {8192, true, 1}).backward();
+#if defined(__SANITIZE_ADDRESS__)
+  const long growth_kib_max = 500 * 1024;  // what was freed stays for a while
+#else
+  const long growth_kib_max = 300 * 1024;
+#endif
+  EXPECT_LT(most_resident_kib() - before, growth_kib_max);
+  EXPECT_GT(h.grad().abs().sum().item<double>(), 0);
 }
 
 TEST(SmallProduct, AllTranspositions) {

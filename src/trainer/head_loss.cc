@@ -29,8 +29,8 @@ double loss_in_chunks(const HeadCall& call, const at::Tensor& h, const at::Tenso
                       at::Tensor dh) {
   const at::Tensor& weight = call.head.compute;
   const int64_t count = h.size(0);
-  const int64_t chunk =
-      head_chunk_tokens(call.settings.token_chunk_size, weight.size(0), static_cast<int64_t>(h.element_size()));
+  const int64_t chunk = head_chunk_tokens(call.settings.token_chunk_size, weight.size(0),
+                                          static_cast<int64_t>(h.element_size()), h.device().is_cpu());
   double loss = 0;
   for (int64_t begin = 0; begin < count; begin += chunk) {
     const int64_t size = std::min(chunk, count - begin);
@@ -94,9 +94,9 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
 }  // namespace
 
-int64_t head_chunk_tokens(int64_t token_chunk_size, int64_t vocab_size, int64_t element_bytes) {
-  constexpr int64_t kLogitsBytes = 64 << 20;
-  int64_t tokens = std::max<int64_t>(128, kLogitsBytes / (vocab_size * element_bytes));
+int64_t head_chunk_tokens(int64_t token_chunk_size, int64_t vocab_size, int64_t element_bytes, bool on_cpu) {
+  const int64_t logits_bytes = int64_t{on_cpu ? 64 : 1024} << 20;
+  const int64_t tokens = std::max<int64_t>(128, logits_bytes / (vocab_size * element_bytes));
   return token_chunk_size > 0 ? std::min(tokens, token_chunk_size) : tokens;
 }
 

@@ -24,7 +24,8 @@ struct HeadSettings {
 // `h` in the compute type [count, hidden], targets int64 [count]; fp32 scalar, differentiable, not scaled.
 at::Tensor head_loss(const at::Tensor& h, const Weight& head, const at::Tensor& targets, const HeadSettings& settings);
 
-// Tokens of one chunk: what the settings allow, but logits of some 64 MiB at most (and at least 128 tokens).
-int64_t head_chunk_tokens(int64_t token_chunk_size, int64_t vocab_size, int64_t element_bytes);
+// Tokens of one chunk: what the settings allow, but logits of some 64 MiB at most on a CPU and 1 GiB elsewhere (at
+// least 128 tokens).
+int64_t head_chunk_tokens(int64_t token_chunk_size, int64_t vocab_size, int64_t element_bytes, bool on_cpu);
 
 }  // namespace cairn::trainer
