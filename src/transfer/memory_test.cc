@@ -13,12 +13,6 @@
 namespace cairn::transfer {
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr long kLimitMib = 4 * 512;  // ThreadSanitizer keeps four words of its own for each of the program's
-#else
-constexpr long kLimitMib = 512;
-#endif
-
 long high_water_mib() {
   rusage usage;
   CAIRN_CHECK(::getrusage(RUSAGE_SELF, &usage) == 0);
@@ -26,6 +20,9 @@ long high_water_mib() {
 }
 
 TEST(Memory, BigStreamsAndManySmallFilesStayBelow512MiB) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer's own memory cannot be told from the program's";
+#endif
   testing::TemporaryFolder folder;
   testing::FakeRemote remote;
   remote.discard_packs = true;
@@ -54,7 +51,7 @@ TEST(Memory, BigStreamsAndManySmallFilesStayBelow512MiB) {
   ::close(ends[0]);
   ASSERT_TRUE(streamed) << streamed.error().to_string();
   EXPECT_EQ(streamed->bytes, kStreamBytes);
-  EXPECT_LT(high_water_mib(), kLimitMib);
+  EXPECT_LT(high_water_mib(), 512);
 
   std::string src = folder / "src";
   ASSERT_EQ(::mkdir(src.c_str(), 0755), 0);
@@ -69,7 +66,7 @@ TEST(Memory, BigStreamsAndManySmallFilesStayBelow512MiB) {
   auto many = put(remote, options, again, Deadline::never());
   ASSERT_TRUE(many) << many.error().to_string();
   EXPECT_EQ(many->files, 20'000u);
-  EXPECT_LT(high_water_mib(), kLimitMib);
+  EXPECT_LT(high_water_mib(), 512);
   RecordProperty("high_water_mib", static_cast<int>(high_water_mib()));
 }
 
