@@ -36,7 +36,8 @@ Status check_processes(const config::TrainingConfig& config, int processes) {
 
 Result<int> train(const TrainRequest& request) {
   CAIRN_TRY(config::TrainingConfig config, read_config(request.config_file));
-  for (const auto& [name, value] : config.env_vars) ::setenv(name.c_str(), value.c_str(), 1);
+  // What the run was started with goes over the file.
+  for (const auto& [name, value] : config.env_vars) ::setenv(name.c_str(), value.c_str(), 0);
   CAIRN_TRY(std::optional<Membership> membership, membership_from_environment());
   int processes = membership ? membership->size : request.processes.value_or(static_cast<int>(config.num_processes));
   CAIRN_CHECK_OK(check_processes(config, processes));
