@@ -88,7 +88,7 @@ step "9. pretraining from random weights"
 train() {
   printf '$ cairn train %s --volume research --wait\n' "$1"
   "$cairn" train "$1" --volume research --wait | tee "$data/train.log"
-  id=$("$cairn" train list -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["id"])')
+  id=$(head -n 1 "$data/train.log")
   checkpoint=$("$cairn" train checkpoints "$id" -o json | python3 -c 'import json, sys; print(max((c["step"], c["path"]) for c in json.load(sys.stdin))[1])')
   run train checkpoints "$id"
 }
