@@ -3,7 +3,8 @@
 //
 // Shards are filled one after another up to max_tokens_per_shard (a shard may exceed it by one document). With `shuffle` the
 // documents of each shard are written in the order of Permutation(documents, Permutation::key_of(seed, shard)); the ids wait in an
-// unnamed file in the output folder. Memory is bounded by the documents in flight: about kInFlightBytesMax, and one document.
+// unnamed file beside them. The output folder appears with all shards in it, or not at all. Memory is bounded by the documents in
+// flight: about kInFlightBytesMax, and one document.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ inline constexpr uint64_t kTokensPerShardDefault = 250'000'000;
 
 struct TokenizeOptions {
   DocumentSourceOptions source;
-  std::string output;                 // a folder; made when absent, refused when it holds shards (file_exists)
+  std::string output;                 // a folder that is absent or empty, else file_exists
   std::string tokenizer_name;         // for the metadata
   std::optional<uint32_t> eos_id;     // after each document, where given
   size_t workers = 1;                 // threads that encode
@@ -42,7 +43,7 @@ struct TokenizeProgress {
 };
 
 // `progress` is called by the calling thread, a few times a second at most; false from it ends the work (cancelled). data_invalid
-// when the input holds no document. Shards that were complete when it failed stay.
+// when the input holds no document.
 Result<TokenizeProgress> tokenize(std::shared_ptr<const Tokenizer> tokenizer, const TokenizeOptions& options,
                                   const std::function<bool(const TokenizeProgress&)>& progress = {});
 

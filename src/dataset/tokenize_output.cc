@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -20,25 +21,38 @@ codec::ByteView bytes_of(std::span<const uint32_t> ids) { return {reinterpret_ca
 
 }  // namespace
 
-Status TokenizeOutput::prepare() const {
+TokenizeOutput::~TokenizeOutput() {
+  if (partial_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(partial_, ignored);
+}
+
+Status TokenizeOutput::prepare() {
   os::FileSystem& files = os::posix_file_system();
-  CAIRN_CHECK_OK(files.make_directories(options_.output, 0755));
-  std::string after;
-  while (true) {
-    CAIRN_TRY(std::vector<os::DirectoryEntry> entries, files.list(options_.output, after, 10'000));
-    if (entries.empty()) return ok();
-    for (const os::DirectoryEntry& entry : entries) {
-      if (!entry.name.ends_with(kShardEnding)) continue;
-      return Error(Code::kFileExists, fmt::format("{} holds shards already ({})", options_.output, entry.name),
-                   "choose an empty folder, or remove the old shards");
-    }
-    after = entries.back().name + (entries.back().type == os::FileType::kDirectory ? "/" : "");
+  std::error_code error;
+  output_ = std::filesystem::weakly_canonical(options_.output, error).string();
+  while (output_.size() > 1 && output_.back() == '/') output_.pop_back();
+  if (error || output_.size() < 2) return Error(Code::kUsage, fmt::format("'{}' is no folder to write to", options_.output));
+  auto entries = files.list(output_, {}, 1);
+  if (!entries && entries.error().code() != Code::kFileNotFound) return std::move(entries).error();
+  if (entries && !entries->empty()) {
+    return Error(Code::kFileExists, fmt::format("{} is not empty (it holds {})", options_.output, entries->front().name),
+                 "choose a new or an empty folder");
   }
+  CAIRN_CHECK_OK(files.make_directories(os::parent_path(output_), 0755));
+  std::string partial = output_ + ".partial";
+  Status made = files.make_directory(partial, 0755);
+  if (!made && made.error().code() == Code::kFileExists) {
+    return Error(Code::kFileExists, fmt::format("{} is there: another tokenize is writing it, or one was killed", partial),
+                 fmt::format("when none is running: rm -r {}", partial));
+  }
+  if (made) partial_ = std::move(partial);
+  return made;
 }
 
 Status TokenizeOutput::open_spool() {
   spool_ = Spool();
-  std::string path = options_.output + "/." + shard_file_name(rank_, true) + ".unshuffled.tmp";
+  std::string path = partial_ + "/." + shard_file_name(rank_, true) + ".unshuffled.tmp";
   static_cast<void>(unlink(path.c_str()));
   spool_.fd = os::Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!spool_.fd.valid()) return Error::from_errno(errno, "create " + path);
@@ -50,7 +64,7 @@ Status TokenizeOutput::open_shard() {
   shard_tokens_ = shard_documents_ = 0;
   open_ = true;
   if (options_.shuffle) return open_spool();
-  CAIRN_TRY(writer_, ShardWriter::create(os::posix_file_system(), options_.output + "/" + shard_file_name(rank_, false), token_size_,
+  CAIRN_TRY(writer_, ShardWriter::create(os::posix_file_system(), partial_ + "/" + shard_file_name(rank_, false), token_size_,
                                          options_.tokenizer_name));
   return ok();
 }
@@ -72,7 +86,7 @@ Status TokenizeOutput::append(std::span<const uint32_t> ids) {
 }
 
 Status TokenizeOutput::flush_spool() {
-  CAIRN_CHECK_OK(os::write_all_at(spool_.fd.get(), spool_.flushed * sizeof(uint32_t), bytes_of(spool_.buffer), "temporary file in " + options_.output));
+  CAIRN_CHECK_OK(os::write_all_at(spool_.fd.get(), spool_.flushed * sizeof(uint32_t), bytes_of(spool_.buffer), "temporary file in " + partial_));
   spool_.flushed += spool_.buffer.size();
   spool_.buffer.clear();
   return ok();
@@ -80,7 +94,7 @@ Status TokenizeOutput::flush_spool() {
 
 Status TokenizeOutput::write_shuffled() {
   CAIRN_CHECK_OK(flush_spool());
-  CAIRN_TRY(writer_, ShardWriter::create(os::posix_file_system(), options_.output + "/" + shard_file_name(rank_, true), token_size_,
+  CAIRN_TRY(writer_, ShardWriter::create(os::posix_file_system(), partial_ + "/" + shard_file_name(rank_, true), token_size_,
                                          options_.tokenizer_name));
   Permutation order(spool_.ends.size(), Permutation::key_of(options_.seed, rank_));
   std::vector<uint32_t> ids;
@@ -89,8 +103,8 @@ Status TokenizeOutput::write_shuffled() {
     uint64_t start = document == 0 ? 0 : spool_.ends[document - 1];
     ids.resize(spool_.ends[document] - start);
     std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(ids.data()), ids.size() * sizeof(uint32_t));
-    CAIRN_TRY(size_t count, os::read_full_at(spool_.fd.get(), start * sizeof(uint32_t), bytes, "temporary file in " + options_.output));
-    if (count != bytes.size()) return Error(Code::kIoError, fmt::format("a temporary file in {} lost its end", options_.output));
+    CAIRN_TRY(size_t count, os::read_full_at(spool_.fd.get(), start * sizeof(uint32_t), bytes, "temporary file in " + partial_));
+    if (count != bytes.size()) return Error(Code::kIoError, fmt::format("a temporary file in {} lost its end", partial_));
     CAIRN_CHECK_OK(writer_->append(ids));
   }
   spool_ = Spool();
@@ -106,6 +120,13 @@ Status TokenizeOutput::close_shard() {
   return ok();
 }
 
-Status TokenizeOutput::finish() { return open_ ? close_shard() : ok(); }
+Status TokenizeOutput::finish() {
+  if (open_) CAIRN_CHECK_OK(close_shard());
+  os::FileSystem& files = os::posix_file_system();
+  CAIRN_CHECK_OK(files.sync_directory(partial_));
+  CAIRN_CHECK_OK(files.rename(partial_, output_));  // over an empty folder, too
+  partial_.clear();
+  return files.sync_directory(os::parent_path(output_));
+}
 
 }  // namespace cairn::dataset

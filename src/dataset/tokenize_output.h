@@ -1,4 +1,5 @@
-// The shards of `tokenize`, filled document by document; private to tokenize.cc.
+// The shards of `tokenize`, filled document by document; private to tokenize.cc. They are written to the folder <output>.partial,
+// which takes the output's name when all is done and goes when it fails; only a kill leaves it.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,14 @@ namespace cairn::dataset {
 class TokenizeOutput {
  public:
   TokenizeOutput(const TokenizeOptions& options, uint32_t token_size) : options_(options), token_size_(token_size) {}
+  ~TokenizeOutput();
+  TokenizeOutput(const TokenizeOutput&) = delete;
+  TokenizeOutput& operator=(const TokenizeOutput&) = delete;
 
-  // The output folder, made when absent; file_exists when there are shards in it.
-  Status prepare() const;
+  // file_exists when the output is there and not an empty folder, or when there is a <output>.partial.
+  Status prepare();
   Status append(std::span<const uint32_t> ids);
-  // Completes the last shard.
+  // Completes the last shard; then the output is there, durably.
   Status finish();
   uint64_t tokens() const { return tokens_; }
   uint64_t shards() const { return rank_; }
@@ -43,6 +47,7 @@ class TokenizeOutput {
 
   const TokenizeOptions& options_;
   uint32_t token_size_;
+  std::string output_, partial_;  // partial_ is empty before prepare and after finish
   uint64_t rank_ = 0, tokens_ = 0;
   uint64_t shard_tokens_ = 0, shard_documents_ = 0;
   bool open_ = false;

@@ -1,6 +1,7 @@
 #include "dataset/tokenize.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -161,7 +162,7 @@ TEST(Tokenize, DecodesBackToTheTexts) {
   EXPECT_EQ(tokenizer->decode(documents_in(folder / "without/00000_unshuffled.ds")[1]), "second");
 }
 
-TEST(Tokenize, FailsWithoutLeavingHalfShards) {
+TEST(Tokenize, FailsWithoutLeavingAnything) {
   testing::TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 60'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
@@ -174,7 +175,8 @@ TEST(Tokenize, FailsWithoutLeavingHalfShards) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), Code::kDataInvalid);
     EXPECT_THAT(done.error().message(), HasSubstr("x.jsonl: line 60001: "));
-    EXPECT_TRUE(files_in(options.output).empty());
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+    EXPECT_FALSE(std::filesystem::exists(options.output + ".partial"));
   }
 }
 
@@ -193,6 +195,33 @@ TEST(Tokenize, StopsWhenAsked) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code(), Code::kCancelled);
   EXPECT_EQ(calls, 1);
+}
+
+TEST(Tokenize, AFailureAfterWholeShardsLeavesNone) {
+  testing::TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 2'000; ++i) lines += "{\"text\":\"some words to fill a line with " + std::to_string(i) + "\"}\n";
+  write_file(folder / "x.jsonl", lines + "{\"no\":1}\n");
+  auto options = options_of({folder / "x.jsonl"}, folder / "out");
+  options.max_tokens_per_shard = 500;
+  std::filesystem::create_directory(options.output);
+  ASSERT_FALSE(tokenize(golden_tokenizer(), options));
+  EXPECT_TRUE(std::filesystem::is_empty(options.output));
+  EXPECT_FALSE(std::filesystem::exists(options.output + ".partial"));
+  write_file(folder / "x.jsonl", lines);
+  ASSERT_TRUE(tokenize(golden_tokenizer(), options));  // into the empty folder
+  EXPECT_FALSE(std::filesystem::exists(options.output + ".partial"));
+}
+
+TEST(Tokenize, WhatAKilledOneLeftIsNamed) {
+  testing::TemporaryFolder folder;
+  write_file(folder / "a.txt", "text");
+  std::filesystem::create_directory(folder / "out.partial");
+  auto done = tokenize(golden_tokenizer(), options_of({folder / "a.txt"}, folder / "out"));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), Code::kFileExists);
+  EXPECT_THAT(done.error().hint(), HasSubstr("rm -r"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "out.partial"));  // another one may be writing it
 }
 
 TEST(Tokenize, RefusesAFolderWithShardsAndInputWithoutText) {
