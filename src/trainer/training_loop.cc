@@ -59,7 +59,7 @@ bool TrainingLoop::wants_validation(int64_t step) const {
 
 Status TrainingLoop::validate(int64_t step) {
   CAIRN_TRY(double loss, parts_.validation->mean_loss(parts_.model, parts_.group));
-  if (std::isfinite(loss)) state_.last_metrics["val/loss"] = loss;
+  remember("val/loss", "val/perplexity", loss);
   if (!parts_.group.is_first()) return ok();
   parts_.log.success(validation_line(step, loss));
   parts_.metrics.write(step, {{"val/loss", loss}, {"val/perplexity", perplexity(loss)}});
@@ -90,8 +90,14 @@ void TrainingLoop::count(Outcome& outcome) {
   ++state_.schedule_index;
   state_.total_tokens += tokens_per_step(config_);
   state_.total_samples = parts_.rows.progress().samples;
-  if (auto loss = outcome.sums.mean_loss(); loss && std::isfinite(*loss)) state_.last_metrics["loss/mean"] = *loss;
+  if (auto loss = outcome.sums.mean_loss()) remember("loss/mean", "loss/perplexity", *loss);
   throughput_.add(tokens_per_step(config_));
+}
+
+void TrainingLoop::remember(const char* loss_name, const char* perplexity_name, double loss) {
+  if (!std::isfinite(loss)) return;
+  state_.last_metrics[loss_name] = loss;
+  state_.last_metrics[perplexity_name] = perplexity(loss);
 }
 
 void TrainingLoop::report(const Outcome& outcome) {

@@ -68,6 +68,8 @@ class TrainingLoop {
   Status validate(int64_t step);
   Status update(Outcome& outcome);
   void count(Outcome& outcome);
+  // For the markers of checkpoints.
+  void remember(const char* loss_name, const char* perplexity_name, double loss);
   void report(const Outcome& outcome);
   void report_progress();
   Status save_where_due(bool last);

@@ -199,6 +199,10 @@ TEST(TrainingLoop, ValidatesBeforeTheUpdateOverOneEpoch) {
   // Before the first update it is the loss of the first weights.
   EXPECT_NEAR(found[0].second, nats / static_cast<double>(targets), 1e-6);
   EXPECT_EQ(run.state.last_metrics.at("val/loss"), found[2].second);
+  // All that [ckpt] keep_best may name.
+  for (const char* name : {"val/loss", "val/perplexity", "loss/mean", "loss/perplexity"}) {
+    EXPECT_TRUE(run.state.last_metrics.contains(name)) << name;
+  }
 }
 
 TEST(TrainingLoop, TwoProcessesLearnAsOne) {

@@ -12,7 +12,7 @@ struct TrainingState {
   int64_t total_tokens = 0;    // padding included
   int64_t total_samples = 0;
   int64_t schedule_index = 0;  // updates that the schedule has counted
-  std::map<std::string, double> last_metrics;  // loss/mean, val/loss: what keep_best looks at
+  std::map<std::string, double> last_metrics;  // every metric keep_best may name, as far as it was measured
 };
 
 }  // namespace cairn::trainer
