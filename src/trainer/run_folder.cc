@@ -50,22 +50,25 @@ void point_latest_at(const std::string& logs, const std::string& attempt) {
 
 std::string mode_name(config::TrainingMode mode) { return mode == config::TrainingMode::kSft ? "sft" : "pretrain"; }
 
-Result<RunFolder> prepare_run_folder(const std::string& root, const config::TrainingConfig& config) {
+Result<RunFolder> prepare_run_folder(const std::string& root) {
   os::FileSystem& files = os::posix_file_system();
   RunFolder folder{root, {}};
   std::string logs = root + "/logs";
   for (const std::string& name : {folder.checkpoints(), folder.monitors(), root + "/configs", logs}) {
     CAIRN_CHECK_OK(files.make_directories(name, 0755));
   }
-  std::string resolved = config::resolved_training_config(config);
-  CAIRN_CHECK_OK(files.write_file_atomic(fmt::format("{}/configs/{}.json", root, mode_name(config.mode)), codec::as_bytes(resolved), 0644));
-
   CAIRN_TRY(int64_t attempt, attempt_number(files, logs));
   std::string name = fmt::format("attempt_{}", attempt);
   folder.attempt_logs = logs + "/" + name;
   CAIRN_CHECK_OK(files.make_directories(folder.attempt_logs, 0755));
   point_latest_at(logs, name);
   return folder;
+}
+
+Status save_resolved_config(const RunFolder& folder, const config::TrainingConfig& config) {
+  std::string resolved = config::resolved_training_config(config);
+  std::string path = fmt::format("{}/configs/{}.json", folder.root, mode_name(config.mode));
+  return os::posix_file_system().write_file_atomic(path, codec::as_bytes(resolved), 0644);
 }
 
 }  // namespace cairn::trainer

@@ -17,9 +17,11 @@ struct RunFolder {
   std::string monitors() const { return root + "/monitors"; }
 };
 
-// Makes what is missing and writes configs/<mode>.json. The attempt's number is CAIRN_ATTEMPT where an agent set it, else one more
-// than the highest there is.
-Result<RunFolder> prepare_run_folder(const std::string& root, const config::TrainingConfig& config);
+// Makes what is missing. The attempt's number is CAIRN_ATTEMPT where an agent set it, else one more than the highest there is.
+Result<RunFolder> prepare_run_folder(const std::string& root);
+
+// Writes configs/<mode>.json, over that of an earlier attempt: once it is sure that this run goes on in this folder.
+Status save_resolved_config(const RunFolder& folder, const config::TrainingConfig& config);
 
 // "pretrain" or "sft".
 std::string mode_name(config::TrainingMode mode);

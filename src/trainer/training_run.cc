@@ -160,7 +160,7 @@ void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const 
 
 // Only the first process touches the run folder; the others learn its names.
 Result<RunFolder> run_folder(const RunPlan& plan) {
-  if (plan.membership.rank == 0) return prepare_run_folder(plan.output_dir, plan.config);
+  if (plan.membership.rank == 0) return prepare_run_folder(plan.output_dir);
   return RunFolder{plan.output_dir, {}};
 }
 
@@ -202,7 +202,10 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   CAIRN_TRY(Prepared prepared, prepare(plan, checkpoints, log));
   CAIRN_TRY(bool bfloat16, computes_bfloat16(plan.config, device));
   CAIRN_TRY(std::unique_ptr<ProcessGroup> group, ProcessGroup::join(plan.membership, device));
-  if (group->is_first()) CAIRN_CHECK_OK(checkpoints.remove_torn());
+  if (group->is_first()) {
+    CAIRN_CHECK_OK(save_resolved_config(folder, plan.config));
+    CAIRN_CHECK_OK(checkpoints.remove_torn());
+  }
   DeviceFacts device_facts = group->is_first() ? DeviceFacts(device) : DeviceFacts();
   describe(log, plan, prepared, facts, device_facts, bfloat16);
 

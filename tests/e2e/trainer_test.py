@@ -211,8 +211,12 @@ class Whole(TrainerTest):
         self.assertEqual(self.steps("third"), [12])
         self.assertEqual(self.weights(12, "whole"), self.weights(12, "third"))
         self.assertIn("up to step 12", self.pretrain("[ckpt]\n[resume]\nstep = 6", output="whole", expect=6).err)
-        # A used folder is not trained over by accident.
-        self.assertIn("[resume]", self.pretrain(output="whole", expect=6).err)
+        # A used folder is not trained over by accident, and its config stays.
+        with open(f"{self.output}/whole/configs/pretrain.json") as file:
+            before = file.read()
+        self.assertIn("[resume]", self.pretrain(steps=7, output="whole", expect=6).err)
+        with open(f"{self.output}/whole/configs/pretrain.json") as file:
+            self.assertEqual(file.read(), before)
 
     def test_fine_tuning_resumes_exactly(self):
         config = self.config(SFT, "[model.debug]\nrandom_init = true\n[ckpt]\ninterval = 4", model="model", steps=8)
