@@ -2,13 +2,12 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "cairn_trainer/subcommands.h"
 #include "os/file_system.h"
 #include "trainer/sft_data.h"
@@ -32,9 +31,8 @@ Result<RenderRequest> read_request(int argc, char** argv) {
     switch (found) {
       case 'v': request.volume_root = optarg; break;
       case 'n': {
-        const char* end = optarg + std::strlen(optarg);
-        auto read = std::from_chars(optarg, end, request.count);
-        if (read.ec != std::errc() || read.ptr != end || request.count < 1 || request.count > kSamplesMax) {
+        request.count = whole_number<decltype(request.count)>(optarg).value_or(0);
+        if (request.count < 1 || request.count > kSamplesMax) {
           return Error(Code::kUsage, fmt::format("'{}' is no number of samples from 1 to {}", optarg, kSamplesMax));
         }
         break;

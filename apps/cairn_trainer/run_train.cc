@@ -1,14 +1,13 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/whole_number.h"
 #include "cairn_trainer/subcommands.h"
 #include "os/host.h"
 #include "trainer/train.h"
@@ -19,11 +18,8 @@ namespace {
 constexpr int kCountMax = 1024;
 
 std::optional<int> count(const char* text) {
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end || value < 1 || value > kCountMax) return std::nullopt;
-  return value;
+  std::optional<int> value = whole_number<int>(text);
+  return value && *value >= 1 && *value <= kCountMax ? value : std::nullopt;
 }
 
 Result<trainer::TrainRequest> read_request(int argc, char** argv) {

@@ -1,19 +1,12 @@
 #include "agent/checkpoint_scan.h"
 
-#include <charconv>
 #include <map>
 
+#include "base/whole_number.h"
 #include "os/tree.h"
 
 namespace cairn::agent {
 namespace {
-
-std::optional<uint64_t> number(std::string_view text) {
-  uint64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool is_file(const os::Directory& dir, std::string_view relative) {
   auto stat = dir.stat(relative);
@@ -32,8 +25,8 @@ bool is_complete(const os::Directory& step) {
     if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
     std::string_view middle = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
     size_t of = middle.find("-of-");
-    if (of == std::string_view::npos || !number(middle.substr(0, of))) continue;
-    if (std::optional<uint64_t> total = number(middle.substr(of + 4))) ++found[*total];
+    if (of == std::string_view::npos || !whole_number<uint64_t>(middle.substr(0, of))) continue;
+    if (std::optional<uint64_t> total = whole_number<uint64_t>(middle.substr(of + 4))) ++found[*total];
   }
   for (const auto& [total, count] : found) {
     if (total == count) return true;
@@ -51,7 +44,7 @@ Result<std::optional<uint64_t>> newest_complete_step(const std::string& top, con
   CAIRN_TRY(std::vector<std::string> names, dir->list_names());
   for (std::string_view name : names) {
     if (!name.starts_with("step_")) continue;
-    std::optional<uint64_t> step = number(name.substr(5));
+    std::optional<uint64_t> step = whole_number<uint64_t>(name.substr(5));
     if (!step || (newest && *step <= *newest)) continue;
     auto folder = dir->open_directory(name);
     if (folder && is_complete(*folder)) newest = step;

@@ -1,9 +1,9 @@
 #include "agent/node_facts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
+#include "base/whole_number.h"
 #include "os/disk.h"
 #include "os/file_system.h"
 #include "os/host.h"
@@ -62,8 +62,9 @@ std::vector<Gpu> find_gpus(const std::string& proc_dir, const std::string& dev_d
     if (!text) continue;
     std::string minor = proc_value(*text, "Device Minor");
     Gpu gpu;
-    auto [end, error] = std::from_chars(minor.data(), minor.data() + minor.size(), gpu.index);
-    if (error != std::errc() || end == minor.data()) continue;
+    auto index = whole_number<decltype(gpu.index)>(minor);
+    if (!index) continue;
+    gpu.index = *index;
     auto device = os::posix_file_system().exists(dev_dir + "/nvidia" + std::to_string(gpu.index));
     if (!device || !*device) continue;
     gpu.name = type_name(proc_value(*text, "Model"));
@@ -80,10 +81,8 @@ Result<api::RegisterNode> node_facts(const std::string& name, const std::string&
   CAIRN_TRY(facts.boot_id, os::boot_id());
   facts.cpus = os::usable_cpus();
   if (auto memory = read_proc("/proc/meminfo")) {
-    std::string kib = proc_value(*memory, "MemTotal");
-    uint64_t value = 0;
-    std::from_chars(kib.data(), kib.data() + kib.size(), value);
-    facts.memory_bytes = value * 1024;
+    std::string kib = proc_value(*memory, "MemTotal");  // "24669212 kB"
+    facts.memory_bytes = whole_number<uint64_t>(kib.substr(0, kib.find(' '))).value_or(0) * 1024;
   }
   CAIRN_TRY(os::DiskSpace disk, os::disk_space(state_dir));
   facts.disk_total_bytes = disk.total_bytes;

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "os/fd.h"
 #include "os/file_system.h"
 
@@ -272,10 +273,9 @@ std::vector<pid_t> sandboxes_of(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     std::string name = entry.path().filename();
-    pid_t pid = 0;
-    auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (wrong != std::errc() || *end != '\0' || !is_sandbox_of(folder, pid)) continue;
-    if (process_start_time(pid)) found.push_back(pid);
+    std::optional<pid_t> pid = whole_number<pid_t>(name);
+    if (!pid || !is_sandbox_of(folder, *pid)) continue;
+    if (process_start_time(*pid)) found.push_back(*pid);
   }
   return found;
 }

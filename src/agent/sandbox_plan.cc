@@ -1,12 +1,12 @@
 #include "agent/sandbox_plan.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "agent/node_facts.h"
 #include "base/check.h"
+#include "base/whole_number.h"
 #include "os/file_system.h"
 #include "os/host.h"
 #include "os/tree.h"
@@ -93,23 +93,22 @@ Result<GrantedGpus> take_gpus(const std::string& wish, const std::string& locks_
     type = wish.substr(0, colon);
     count_text = colon == std::string::npos ? std::string_view("1") : std::string_view(wish).substr(colon + 1);
   }
-  size_t count = 0;
-  auto [end, error] = std::from_chars(count_text.data(), count_text.data() + count_text.size(), count);
-  if (error != std::errc()) return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", wish));
+  std::optional<size_t> count = whole_number<size_t>(count_text);
+  if (!count) return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", wish));
   CAIRN_CHECK_OK(os::posix_file_system().make_directories(locks_dir, 0700));
   size_t fitting = 0;
   for (const Gpu& gpu : find_gpus()) {
     if (!type.empty() && gpu.name != type) continue;
     ++fitting;
-    if (granted.indexes.size() == count) continue;
+    if (granted.indexes.size() == *count) continue;
     auto lock = os::LockFile::try_lock(fmt::format("{}/gpu{}", locks_dir, gpu.index), "cairn agent exec");
     if (!lock) continue;
     granted.indexes.push_back(gpu.index);
     granted.locks.push_back(*std::move(lock));
   }
-  if (granted.indexes.size() < count) {
+  if (granted.indexes.size() < *count) {
     return Error(Code::kGpuTypeUnavailable,
-                 fmt::format("{} GPUs{} were asked for; this node has {}, of which {} are free", count,
+                 fmt::format("{} GPUs{} were asked for; this node has {}, of which {} are free", *count,
                              type.empty() ? "" : " of type " + type, fitting, granted.indexes.size()));
   }
   return granted;

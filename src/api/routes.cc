@@ -1,10 +1,10 @@
 #include "api/routes.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/whole_number.h"
 #include "codec/hex.h"
 
 namespace cairn::api {
@@ -208,9 +208,8 @@ std::optional<ListingCursor> listing_cursor_from_text(std::string_view text) {
   if (!path || path->empty() || path->size() > limits::kPathBytesMax) return std::nullopt;
   ListingCursor cursor{*std::move(path), 0};
   if (colon == std::string_view::npos) return cursor;
-  std::string_view number = text.substr(colon + 1);
-  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), cursor.chunks);
-  if (error != std::errc() || end != number.data() + number.size() || cursor.chunks == 0) return std::nullopt;
+  cursor.chunks = whole_number<decltype(cursor.chunks)>(text.substr(colon + 1)).value_or(0);
+  if (cursor.chunks == 0) return std::nullopt;
   return cursor;
 }
 

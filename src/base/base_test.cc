@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/whole_number.h"
 
 namespace cairn {
 namespace {
@@ -19,6 +20,18 @@ constexpr Code kAllCodes[] = {
 #include "base/error_codes.def"
 #undef CAIRN_ERROR
 };
+
+TEST(WholeNumber, DigitsOnlyAndWithinTheType) {
+  EXPECT_EQ(whole_number<int>("0"), 0);
+  EXPECT_EQ(whole_number<int>("0042"), 42);
+  EXPECT_EQ(whole_number<uint64_t>("18446744073709551615"), UINT64_MAX);
+  for (const char* text : {"", " 1", "1 ", "+1", "-1", "-0", "1.0", "1e3", "0x1", "18446744073709551616", "12a"}) {
+    EXPECT_EQ(whole_number<uint64_t>(text), std::nullopt) << text;
+    EXPECT_EQ(whole_number<int64_t>(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(whole_number<uint16_t>("65536"), std::nullopt);
+  EXPECT_EQ(whole_number<int>(std::string_view("1\0", 2)), std::nullopt);
+}
 
 TEST(ErrorTable, WireNamesAreUniqueAndRoundTrip) {
   std::set<std::string_view> seen;

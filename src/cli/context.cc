@@ -7,6 +7,7 @@
 
 #include "api/types.h"
 #include "base/limits.h"
+#include "base/whole_number.h"
 #include "os/file_system.h"
 #include "os/terminal.h"
 #include "transfer/api_remote.h"
@@ -111,12 +112,11 @@ Result<VolumeAtSnapshot> parse_volume_at(const std::string& text) {
   where.volume = text.substr(0, at);
   if (at == std::string::npos) return where;
   std::string number = text.substr(at + 1);
-  bool digits = !number.empty() && number.size() <= 18 && number.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoull(number) == 0) {
+  where.snapshot = whole_number<uint64_t>(number).value_or(0);
+  if (where.snapshot == 0) {
     return Error(Code::kUsage, "'" + text + "': '" + number + "' is not a snapshot's number",
                  "list them with: cairn volumes snapshots " + where.volume);
   }
-  where.snapshot = std::stoull(number);
   return where;
 }
 

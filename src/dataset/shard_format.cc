@@ -1,19 +1,13 @@
 #include "dataset/shard_format.h"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
+
 namespace cairn::dataset {
 namespace {
-
-std::optional<uint64_t> parse_number(std::string_view text) {
-  uint64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string_view take_line(std::string_view& text) {
   size_t end = text.find('\n');
@@ -41,7 +35,7 @@ Result<ShardMetadata> parse_shard_metadata(std::string_view text, const std::str
   metadata.tokenizer = first;
   std::string_view count = take_line(text);
   if (!count.empty()) {
-    metadata.tokens = parse_number(count);
+    metadata.tokens = whole_number<uint64_t>(count);
     if (!metadata.tokens) {
       return Error(Code::kDataCorrupt, fmt::format("{}: its second line is not a number of tokens", name));
     }

@@ -1,8 +1,9 @@
 #include "http/response_head.h"
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
+
+#include "base/whole_number.h"
 
 namespace cairn::http {
 namespace {
@@ -21,11 +22,6 @@ const std::string& http_date() {
     made_at = now;
   }
   return text;
-}
-
-bool parse_number(std::string_view text, uint64_t& value) {
-  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && failure == std::errc() && stop == text.data() + text.size();
 }
 
 // Written by the session, whatever a handler says.
@@ -54,24 +50,19 @@ RangeAnswer resolve_range(std::string_view header, uint64_t size, ByteSpan& part
   if (dash == std::string_view::npos || header.find(',') != std::string_view::npos) return RangeAnswer::kWhole;
   std::string_view first_text = header.substr(0, dash);
   std::string_view last_text = header.substr(dash + 1);
-  uint64_t first = 0;
-  uint64_t last = 0;
+  std::optional<uint64_t> first = whole_number<uint64_t>(first_text), last = whole_number<uint64_t>(last_text);
   if (first_text.empty()) {  // the last N bytes
-    if (!parse_number(last_text, last)) return RangeAnswer::kWhole;
-    if (last == 0 || size == 0) return RangeAnswer::kUnsatisfiable;
-    part.length = std::min(last, size);
+    if (!last) return RangeAnswer::kWhole;
+    if (*last == 0 || size == 0) return RangeAnswer::kUnsatisfiable;
+    part.length = std::min(*last, size);
     part.offset = size - part.length;
     return RangeAnswer::kPart;
   }
-  if (!parse_number(first_text, first)) return RangeAnswer::kWhole;
-  if (last_text.empty()) {
-    last = UINT64_MAX;
-  } else if (!parse_number(last_text, last) || last < first) {
-    return RangeAnswer::kWhole;
-  }
-  if (first >= size) return RangeAnswer::kUnsatisfiable;
-  part.offset = first;
-  part.length = std::min(last, size - 1) - first + 1;
+  if (last_text.empty()) last = UINT64_MAX;
+  if (!first || !last || *last < *first) return RangeAnswer::kWhole;
+  if (*first >= size) return RangeAnswer::kUnsatisfiable;
+  part.offset = *first;
+  part.length = std::min(*last, size - 1) - *first + 1;
   return RangeAnswer::kPart;
 }
 

@@ -1,6 +1,6 @@
 #include "net/url.h"
 
-#include <charconv>
+#include "base/whole_number.h"
 
 namespace cairn::net {
 namespace {
@@ -118,10 +118,8 @@ Result<Url> parse_url(std::string_view text) {
   if (!port.empty()) {
     if (port.front() != ':') return invalid(text, "its port is malformed");
     port.remove_prefix(1);
-    auto [stop, failure] = std::from_chars(port.data(), port.data() + port.size(), url.port);
-    if (failure != std::errc() || stop != port.data() + port.size() || url.port == 0) {
-      return invalid(text, "its port is not a number from 1 to 65535");
-    }
+    url.port = whole_number<uint16_t>(port).value_or(0);
+    if (url.port == 0) return invalid(text, "its port is not a number from 1 to 65535");
   }
 
   size_t question = rest.find('?');

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 
+#include "base/whole_number.h"
 #include "os/fd.h"
 
 namespace cairn::os {
@@ -61,18 +61,16 @@ std::vector<std::string> options_of(std::string_view text) {
   return options;
 }
 
-bool to_number(std::string_view text, uint64_t& value) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // id parent major:minor root point options [tag...] - type source super-options
 std::optional<MountInfo> parse_line(std::string_view line) {
   std::vector<std::string_view> fields = split(line, ' ');
   auto dash = fields.size() < 6 ? fields.end() : std::find(fields.begin() + 6, fields.end(), "-");
   if (fields.end() - dash < 4) return std::nullopt;
   MountInfo info;
-  if (!to_number(fields[0], info.id) || !to_number(fields[1], info.parent_id)) return std::nullopt;
+  std::optional<uint64_t> id = whole_number<uint64_t>(fields[0]), parent = whole_number<uint64_t>(fields[1]);
+  if (!id || !parent) return std::nullopt;
+  info.id = *id;
+  info.parent_id = *parent;
   info.root = unescape(fields[3]);
   info.mount_point = unescape(fields[4]);
   info.options = options_of(fields[5]);

@@ -2,9 +2,9 @@
 // own, which is written last, or the index of a sharded model with all its shards (named "model-00001-of-00004.safetensors": the
 // names say how many there must be).
 #include <algorithm>
-#include <charconv>
 #include <map>
 
+#include "base/whole_number.h"
 #include "run/internal.h"
 #include "run/runs.h"
 #include "volume/reads.h"
@@ -14,13 +14,6 @@ namespace {
 
 constexpr int64_t kPage = 10'000;
 constexpr size_t kCheckpointsMax = 100'000;
-
-std::optional<int64_t> number(std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
 
 std::string_view last_segment(std::string_view path) {
   size_t slash = path.rfind('/');
@@ -47,8 +40,8 @@ Result<bool> all_shards(volume::Reads& reads, VolumeId volume, const volume::Rea
     std::string_view numbers = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
     size_t of = numbers.find("-of-");
     if (of == std::string_view::npos) continue;
-    std::optional<int64_t> total = number(numbers.substr(of + 4));
-    if (total && number(numbers.substr(0, of))) ++found[*total];
+    std::optional<int64_t> total = whole_number<int64_t>(numbers.substr(of + 4));
+    if (total && whole_number<int64_t>(numbers.substr(0, of))) ++found[*total];
   }
   return std::any_of(found.begin(), found.end(), [](const auto& shards) { return shards.second == shards.first; });
 }
@@ -75,7 +68,7 @@ Result<std::vector<CheckpointView>> Runs::checkpoints(UserId owner, RunId id) {
     for (const volume::EntryInfo& info : page->entries) {
       std::string_view step_name = last_segment(info.path);
       if (info.kind != volume::EntryKind::kDirectory || !step_name.starts_with("step_")) continue;
-      std::optional<int64_t> step = number(step_name.substr(5));
+      std::optional<int64_t> step = whole_number<int64_t>(step_name.substr(5));
       if (!step) continue;
       CheckpointView checkpoint;
       checkpoint.step = *step;

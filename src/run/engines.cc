@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "volume/names.h"
 
 namespace cairn::run {
@@ -21,10 +22,6 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
   }
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -99,7 +96,7 @@ Result<GpuWish> parse_gpu(std::string_view text) {
   GpuWish wish;
   if (text.empty() || text == "cpu") return wish;
   std::string_view count = text;
-  if (!is_digits(text)) {
+  if (!whole_number<int64_t>(text)) {
     size_t colon = text.find(':');
     wish.type = std::string(text.substr(0, colon));
     count = colon == std::string_view::npos ? "1" : text.substr(colon + 1);
@@ -108,11 +105,11 @@ Result<GpuWish> parse_gpu(std::string_view text) {
   bool type_ok = letter_first && std::all_of(wish.type.begin(), wish.type.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
-  if (!type_ok || wish.type.size() > 64 || !is_digits(count) || count.size() > 4 || std::stoll(std::string(count)) > kGpusMax) {
+  wish.count = whole_number<int64_t>(count).value_or(-1);
+  if (!type_ok || wish.type.size() > 64 || wish.count < 0 || wish.count > kGpusMax) {
     return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", text),
                  "write cpu, a number, a type, or TYPE:NUMBER");
   }
-  wish.count = std::stoll(std::string(count));
   if (wish.count == 0) wish.type.clear();
   return wish;
 }

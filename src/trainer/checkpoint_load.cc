@@ -1,7 +1,7 @@
-#include <charconv>
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "trainer/checkpoint.h"
 #include "trainer/hashing_files.h"
 #include "trainer/model_files.h"
@@ -32,10 +32,7 @@ std::optional<int64_t> step_of_folder(const std::string& step_folder) {
   name = name.substr(name.rfind('/') + 1);
   if (!name.starts_with("step_")) return std::nullopt;
   name.remove_prefix(5);
-  int64_t step = 0;
-  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
-  return step;
+  return whole_number<int64_t>(name);
 }
 
 Result<CheckpointMarker> check_complete(os::FileSystem& files, const std::string& step_folder, int64_t step) {

@@ -3,12 +3,12 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "os/file_system.h"
 #include "os/process.h"
 
@@ -94,11 +94,8 @@ void end_all(std::vector<os::Process>& processes, Duration grace) {
 
 std::optional<int> number(const char* text, int max) {
   if (text == nullptr) return std::nullopt;
-  std::string_view view(text);
-  int value = 0;
-  auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size() || value < 0 || value > max) return std::nullopt;
-  return value;
+  std::optional<int> value = whole_number<int>(text);
+  return value && *value <= max ? value : std::nullopt;
 }
 
 }  // namespace

@@ -2,29 +2,22 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "base/whole_number.h"
 #include "codec/bytes.h"
 #include "os/file_system.h"
 
 namespace cairn::trainer {
 namespace {
 
-std::optional<int64_t> number(std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
-
 Result<int64_t> attempt_number(os::FileSystem& files, const std::string& logs) {
   const char* told = std::getenv("CAIRN_ATTEMPT");
   if (told != nullptr) {
-    if (std::optional<int64_t> attempt = number(told)) return *attempt;
+    if (std::optional<int64_t> attempt = whole_number<int64_t>(told)) return *attempt;
   }
   constexpr std::string_view kPrefix = "attempt_";
   CAIRN_TRY(std::vector<os::DirectoryEntry> entries, files.list(logs));
@@ -32,7 +25,7 @@ Result<int64_t> attempt_number(os::FileSystem& files, const std::string& logs) {
   for (const os::DirectoryEntry& entry : entries) {
     std::string_view name(entry.name);
     if (!name.starts_with(kPrefix)) continue;
-    highest = std::max(highest, number(name.substr(kPrefix.size())).value_or(0));
+    highest = std::max(highest, whole_number<int64_t>(name.substr(kPrefix.size())).value_or(0));
   }
   return highest + 1;
 }

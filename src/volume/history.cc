@@ -1,8 +1,8 @@
 #include "volume/history.h"
 
-#include <charconv>
 
 #include "base/log.h"
+#include "base/whole_number.h"
 #include "catalog/pins.h"
 #include "catalog/publish_ops.h"
 #include "catalog/snapshots.h"
@@ -36,8 +36,8 @@ Result<HistoryPolicy> HistoryPolicy::parse(std::string_view text) {
   }
   policy.kind = text.ends_with('d') ? Kind::kDays : Kind::kCount;
   std::string_view digits = policy.kind == Kind::kDays ? text.substr(0, text.size() - 1) : text;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), policy.amount);
-  if (error != std::errc() || end != digits.data() + digits.size() || policy.amount < 1) return invalid();
+  policy.amount = whole_number<decltype(policy.amount)>(digits).value_or(0);
+  if (policy.amount < 1) return invalid();
   if (policy.amount > (policy.kind == Kind::kDays ? kDaysMax : kCountMax)) return invalid();
   return policy;
 }
