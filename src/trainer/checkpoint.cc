@@ -22,16 +22,9 @@ Status write_file(os::FileSystem& files, const std::string& path, std::string_vi
 
 // The model folder lies on the machine, also where a test keeps checkpoints in memory.
 Status copy_side_files(HashingFiles& files, const CheckpointContents& contents, const std::string& to) {
-  os::FileSystem& source = os::posix_file_system();
   CAIRN_CHECK_OK(files.make_directory(to, 0755));
-  for (const std::string& name : model_side_files()) {
-    const std::string& from = name == "config.json" ? contents.model_folder : contents.tokenizer_folder;
-    if (from.empty()) continue;
-    auto text = source.read_file(from + "/" + name, kSideFileBytesMax);
-    if (!text && text.error().code() == Code::kFileNotFound) continue;
-    if (!text) return std::move(text).error();
-    CAIRN_CHECK_OK(write_file(files, to + "/" + name, *text));
-  }
+  auto copy = [&](const std::string& name, const std::string& text) { return write_file(files, to + "/" + name, text); };
+  CAIRN_CHECK_OK(for_each_side_file(os::posix_file_system(), contents.model_folder, contents.tokenizer_folder, copy));
   return files.sync_directory(to);
 }
 
@@ -48,11 +41,18 @@ Status remove_tree(os::FileSystem& files, const std::string& path) {
 
 }  // namespace
 
-const std::vector<std::string>& model_side_files() {
-  static const std::vector<std::string> names{"config.json",          "tokenizer.json",       "tokenizer_config.json",
-                                              "special_tokens_map.json", "added_tokens.json", "vocab.json",
-                                              "merges.txt",           "chat_template.jinja"};
-  return names;
+Status for_each_side_file(os::FileSystem& files, const std::string& config_folder, const std::string& tokenizer_folder,
+                          const std::function<Status(const std::string& name, const std::string& text)>& take) {
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                           "vocab.json", "merges.txt", "chat_template.jinja"}) {
+    const std::string& from = std::string_view(name) == "config.json" ? config_folder : tokenizer_folder;
+    if (from.empty()) continue;
+    auto text = files.read_file(from + "/" + name, kSideFileBytesMax);
+    if (!text && text.error().code() == Code::kFileNotFound) continue;
+    if (!text) return std::move(text).error();
+    CAIRN_CHECK_OK(take(name, *text));
+  }
+  return ok();
 }
 
 std::string Checkpoints::step_folder(int64_t step) const { return fmt::format("{}/step_{}", folder_, step); }

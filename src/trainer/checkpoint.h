@@ -4,6 +4,7 @@
 // a checkpoint that was complete before stays so until a newer one is complete, and a torn one is never taken for complete.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -84,7 +85,9 @@ Status load_optimizer(os::FileSystem& files, const CheckpointPlace& place, const
 // "adamw", "sgd", "sign_sgd", "muon".
 std::string optimizer_name(config::OptimizerKind kind);
 
-// Names that a checkpoint copies from the model folder and an export gives back.
-const std::vector<std::string>& model_side_files();
+// What a model has beside its weights and a checkpoint carries along: config.json, read from `config_folder`, and the tokenizer's
+// files and chat template, read from `tokenizer_folder` (either empty: none). Calls `take` for each that is there.
+Status for_each_side_file(os::FileSystem& files, const std::string& config_folder, const std::string& tokenizer_folder,
+                          const std::function<Status(const std::string& name, const std::string& text)>& take);
 
 }  // namespace cairn::trainer

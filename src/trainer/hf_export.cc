@@ -10,8 +10,6 @@
 namespace cairn::trainer {
 namespace {
 
-constexpr size_t kSideFileBytesMax = 256u * 1024 * 1024;
-
 Result<CheckpointPlace> place_of(os::FileSystem& files, const std::string& checkpoint) {
   std::string folder = checkpoint;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
@@ -61,13 +59,10 @@ Result<int64_t> export_checkpoint(const std::string& checkpoint, const std::stri
   CAIRN_CHECK_OK(files.make_directories(out_folder, 0755));
   CAIRN_TRY(std::string config, config_with_type(spec.json, bfloat16));
   CAIRN_CHECK_OK(write_new_file(files, out_folder + "/config.json", config));
-  for (const std::string& name : model_side_files()) {
-    if (name == "config.json") continue;
-    auto text = files.read_file(place.folder + "/trainer/tokenizer/" + name, kSideFileBytesMax);
-    if (!text && text.error().code() == Code::kFileNotFound) continue;
-    if (!text) return std::move(text).error();
-    CAIRN_CHECK_OK(write_new_file(files, out_folder + "/" + name, *text));
-  }
+  auto copy = [&](const std::string& name, const std::string& text) {
+    return write_new_file(files, out_folder + "/" + name, text);
+  };
+  CAIRN_CHECK_OK(for_each_side_file(files, "", place.folder + "/trainer/tokenizer", copy));
   SaveOptions options;
   options.bfloat16 = bfloat16;
   CAIRN_CHECK_OK(save_weights(files, out_folder, *model, options));
