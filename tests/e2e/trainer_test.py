@@ -240,8 +240,9 @@ class Whole(TrainerTest):
 class Ends(TrainerTest):
     """Signals and deaths."""
 
-    def start(self, config, *options):
-        process = subprocess.Popen([BINARY, *self.args(config, *options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, config, *options, **environment):
+        process = subprocess.Popen([BINARY, *self.args(config, *options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=os.environ | environment)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -279,10 +280,26 @@ class Ends(TrainerTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=10), 130)
 
+    @staticmethod
+    def children(process):
+        return text(f"/proc/{process.pid}/task/{process.pid}/children").split()
+
+    def test_env_vars_reach_every_process_and_yield_to_what_the_run_was_started_with(self):
+        body = PRETRAIN.replace("max_steps = {steps}\n", "")
+        config = self.config(body, '[env_vars]\nSEA = "from the config"\nSHIP = "from the config"')
+        process = self.start(config, "--processes", "2", SHIP="from outside")
+        self.wait_for(process, "Step 1 ")
+        children = self.children(process)
+        self.assertEqual(len(children), 2)
+        for child in children:
+            variables = text(f"/proc/{child}/environ").split("\0")
+            self.assertIn("SEA=from the config", variables)
+            self.assertIn("SHIP=from outside", variables)
+
     def test_one_process_that_dies_ends_the_run_and_is_named(self):
         process = self.start(self.config(PRETRAIN.replace("max_steps = {steps}\n", "")), "--processes", "2")
         self.wait_for(process, "Step 2 ")
-        children = text(f"/proc/{process.pid}/task/{process.pid}/children").split()
+        children = self.children(process)
         self.assertEqual(len(children), 2)
         os.kill(int(children[1]), signal.SIGKILL)
         rest, _ = process.communicate(timeout=60)
