@@ -56,11 +56,7 @@ else
   done
   leg "200 kill points" env CAIRN_BINARY="$PWD/build/dev/bin/cairn" /usr/bin/python3 tests/crash/crash_test.py --points 200
   leg "build (fuzz)" scripts/build.sh fuzz
-  for fuzzer in build/fuzz/bin/*_fuzz; do
-    name=$(basename "$fuzzer" _fuzz)
-    mkdir -p "$results/$name"
-    leg "fuzz $name" "$fuzzer" -max_total_time=60 -rss_limit_mb=2048 -print_final_stats=0 "$results/$name" "tests/corpus/$name"
-  done
+  leg "60 s of fuzzing per decoder" scripts/fuzz.sh 60
 fi
 
 count() { cat "$results"/*.log 2>/dev/null | grep -cE "$1" || true; }
