@@ -22,8 +22,7 @@ const char* const kComponents[] = {"stdout", "stderr", "cairn"};
 }  // namespace
 
 Status Executor::Impl::open_plain_logs() {
-  OutputPlace place = output_place(*journal, *mounts, settings.outputs_dir);
-  CAIRN_TRY(os::Directory output, os::Directory::open(place.host_dir));
+  CAIRN_TRY(os::Directory output, open_outputs(*journal, *mounts, settings.outputs_dir));
   CAIRN_TRY(os::Directory logs, output.make_directories("logs", 0755));
   plain_logs.clear();
   for (const char* component : kComponents) {
@@ -53,11 +52,12 @@ Status Executor::Impl::open_plain_logs() {
 void Executor::Impl::complete_plain_logs() {
   spool->untee();
   if (plain_logs.empty()) return;
-  OutputPlace place = output_place(*journal, *mounts, settings.outputs_dir);
-  auto output = os::Directory::open(place.host_dir);
-  if (!output) return;
-  auto logs = output->make_directories("logs", 0755);
-  if (!logs) return;
+  auto output = open_outputs(*journal, *mounts, settings.outputs_dir);
+  auto logs = output ? output->make_directories("logs", 0755) : Result<os::Directory>(output.error());
+  if (!logs) {
+    log_warning("the run put something else in the place of its logs; they are left as they are: {}", logs.error().to_string());
+    return;
+  }
   for (const PlainLog& log : plain_logs) {
     std::string name = log.component + ".log";
     auto stat = logs->stat(name);

@@ -395,6 +395,23 @@ TEST_F(ExecutorTest, LogFilesThatTheRunRemovedAreWrittenAgain) {
   EXPECT_FALSE(fs::is_symlink(output("data", "logs/stdout.log")));
 }
 
+// The executor works outside the sandbox, with the node's rights.
+TEST_F(ExecutorTest, ALinkInPlaceOfTheOutputFolderIsNotFollowed) {
+  volume("data", {});
+  fs::create_directories(world_ / "host/logs");
+  spit(world_ / "host/logs/stderr.log", "");
+  spit(world_ / "host/logs/stdout.log", "theirs");
+  assign("echo one; mv $CAIRN_OUTPUT_DIR /volume/moved; ln -s " + (world_ / "host") + " $CAIRN_OUTPUT_DIR",
+         {mount("data", true)});
+  execute();
+  EXPECT_EQ(finish()[0], "COMPLETED");
+  EXPECT_EQ(slurp(world_ / "host/logs/stdout.log"), "theirs");
+  EXPECT_TRUE(fs::exists(world_ / "host/logs/stderr.log"));
+  EXPECT_FALSE(fs::exists(world_ / "host/logs/cairn.log"));
+  EXPECT_TRUE(fs::is_symlink(head("data/runs/" + start_.run.hex())));
+  EXPECT_EQ(slurp(head("data/moved/logs/stdout.log")), "one\n");
+}
+
 // A program that writes numbered files and says which it has written: after whatever kills, what it said is there, whole.
 std::string counting_script(const std::string& marker, int count) {
   return ": " + marker + "; i=0; while [ $i -lt " + std::to_string(count) +

@@ -9,7 +9,6 @@
 #include "base/whole_number.h"
 #include "os/file_system.h"
 #include "os/host.h"
-#include "os/tree.h"
 
 namespace cairn::agent {
 namespace {
@@ -127,9 +126,8 @@ OutputPlace output_place(const Journal& journal, const AttemptMounts& mounts, co
   return place;
 }
 
-Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir) {
+Result<os::Directory> open_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir) {
   const api::AttemptStart& start = *journal.start();
-  OutputPlace place = output_place(journal, mounts, outputs_dir);
   std::string top_path = outputs_dir;
   std::string relative = start.run.hex();
   if (const AttemptMount* primary = mounts.primary()) {
@@ -140,7 +138,12 @@ Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mo
   }
   if (!os::is_relative_path(relative)) return Error(Code::kPathInvalid, "the run's output folder has no valid name");
   CAIRN_TRY(os::Directory top, os::Directory::open(top_path));
-  CAIRN_TRY(os::Directory output, top.make_directories(relative, 0755));
+  return top.make_directories(relative, 0755);
+}
+
+Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir) {
+  const api::AttemptStart& start = *journal.start();
+  CAIRN_TRY(os::Directory output, open_outputs(journal, mounts, outputs_dir));
   CAIRN_TRY([[maybe_unused]] os::Directory logs, output.make_directories("logs", 0755));
   CAIRN_TRY(os::Directory configs, output.make_directories("configs", 0755));
   if (start.kind == api::RunKind::kTrain) {
@@ -149,7 +152,7 @@ Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mo
     CAIRN_CHECK_OK(put_file(configs, name, start.config, 0644));
   }
   CAIRN_CHECK_OK(put_file(configs, "command.txt", command_text(start), 0644));
-  return place;
+  return output_place(journal, mounts, outputs_dir);
 }
 
 Result<SandboxSpec> plan_sandbox(const Journal& journal, const AttemptMounts& mounts, const OutputPlace& outputs,

@@ -10,6 +10,7 @@
 #include "agent/sandbox.h"
 #include "base/result.h"
 #include "os/lock_file.h"
+#include "os/tree.h"
 
 namespace cairn::agent {
 
@@ -34,6 +35,9 @@ struct OutputPlace {
 // Makes the run's output folder with logs/ and configs/, and writes the resolved config (or command) there.
 Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir);
 OutputPlace output_place(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir);
+// The output folder, made where it is missing, for writing from outside the sandbox. The run owns everything above it on its
+// volume: no link it put in the way is followed (path_type_conflict).
+Result<os::Directory> open_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir);
 
 Result<SandboxSpec> plan_sandbox(const Journal& journal, const AttemptMounts& mounts, const OutputPlace& outputs,
                                  const GrantedGpus& gpus, const ExecutorSettings& settings);
