@@ -118,6 +118,7 @@ Status Executor::Impl::run() {
   if (was_running) measure_loss();
   if (!reason.empty()) note(reason);
   complete_plain_logs();
+  if (was_running) make_durable();
   // What was never started has nothing to sync.
   return save([&](JournalState& state) { state.phase = was_running ? Phase::kExited : Phase::kSynced; });
 }
@@ -159,18 +160,21 @@ Status Executor::Impl::prepare_and_run(ProcessEnd& ending) {
   return ok();
 }
 
+Result<bool> Executor::Impl::after_reboot() const {
+  CAIRN_TRY(std::string boot, os::boot_id());
+  return boot != journal->state().boot_id;
+}
+
 // An earlier executor (or the machine) died while the run's processes lived.
 Status Executor::Impl::recover() {
   const JournalState& state = journal->state();
-  CAIRN_TRY(std::string boot, os::boot_id());
-  bool rebooted = boot != state.boot_id;
+  CAIRN_TRY(bool rebooted, after_reboot());
   if (!rebooted) {
     CAIRN_CHECK_OK(end_leftover(state.sandbox_pid, state.sandbox_started, Deadline::after(kLeftoverTimeout)));
     CAIRN_CHECK_OK(end_leftover(state.init_pid, state.init_started, Deadline::after(kLeftoverTimeout)));
     CAIRN_CHECK_OK(end_leftover_sandboxes(journal->dir(), Deadline::after(kLeftoverTimeout)));
   }
   heartbeat->set_state(api::RunState::kSyncing, "recovering");
-  // After a reboot files may have the right size and the wrong bytes: they are kept aside, not put over what is there.
   if (rebooted) CAIRN_CHECK_OK(heartbeat->tell_reboot(outside));
   CAIRN_CHECK_OK(mounts->bring_up(true, [&](const std::string& what) { heartbeat->set_message(what); }, Deadline::never()));
   measure_loss();
@@ -182,9 +186,13 @@ Status Executor::Impl::recover() {
   } else {
     note(reason + "; what it had written is saved");
   }
-  CAIRN_TRY([[maybe_unused]] OutputPlace outputs, make_outputs(*journal, *mounts, settings.outputs_dir));
-  CAIRN_CHECK_OK(open_plain_logs());
+  // What the run put in the place of its output folder is its own affair, and a full disk takes no files: its work is saved
+  // as it is.
+  auto outputs = make_outputs(*journal, *mounts, settings.outputs_dir);
+  Status logs = outputs ? open_plain_logs() : Status(outputs.error());
+  if (!logs) log_warning("cannot write into the run's output folder: {}", logs.error().to_string());
   complete_plain_logs();
+  make_durable();
   return save([&](JournalState& next) {
     next.phase = Phase::kExited;
     if (!next.has_ended) next.outcome = api::RunState::kFailed;

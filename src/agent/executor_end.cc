@@ -101,8 +101,19 @@ void Executor::Impl::measure_loss() {
   if (!saved) log_warning("{}", saved.error().to_string());
 }
 
+// Before the journal says that the command has ended: the uppers and copies lie in its folder.
+void Executor::Impl::make_durable() {
+  auto dir = os::Directory::open(journal->dir());
+  Status synced = dir ? ok() : Status(dir.error());
+  if (dir && ::syncfs(dir->fd()) != 0) synced = Error::from_errno(errno, journal->dir());
+  if (!synced) note("the node may not have all that was written on its disk: " + synced.error().to_string());
+}
+
 Status Executor::Impl::sync_all() {
   heartbeat->set_state(api::RunState::kSyncing, "publishing");
+  // After a reboot files may have the right size and the wrong bytes: they are kept aside, not put over what is there.
+  CAIRN_TRY(bool rebooted, after_reboot());
+  if (rebooted) CAIRN_CHECK_OK(heartbeat->tell_reboot(outside));
   if (mounts->all().empty()) {
     CAIRN_CHECK_OK(mounts->bring_up(true, [&](const std::string& what) { heartbeat->set_message(what); }, Deadline::never()));
   }

@@ -68,7 +68,9 @@ struct Executor::Impl {
   Status open_attempt();
   Status run();
   Status prepare_and_run(ProcessEnd& ending);
+  Result<bool> after_reboot() const;  // of the node since the run's processes were started
   Status recover();
+  void make_durable();
   Status open_plain_logs();
   void complete_plain_logs();
   void measure_loss();

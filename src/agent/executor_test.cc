@@ -412,6 +412,26 @@ TEST_F(ExecutorTest, ALinkInPlaceOfTheOutputFolderIsNotFollowed) {
   EXPECT_EQ(slurp(head("data/moved/logs/stdout.log")), "one\n");
 }
 
+// Whatever the run put in the place of its output folder, an executor that comes after a kill brings its work home.
+TEST_F(ExecutorTest, AReplacedOutputFolderDoesNotStopTheRecovery) {
+  for (const char* replacement : {"ln -s /volume/other $CAIRN_OUTPUT_DIR", "echo mine > $CAIRN_OUTPUT_DIR",
+                                  "mkdir $CAIRN_OUTPUT_DIR; echo mine > $CAIRN_OUTPUT_DIR/logs",
+                                  "mkdir $CAIRN_OUTPUT_DIR; ln -s /volume $CAIRN_OUTPUT_DIR/configs"}) {
+    SCOPED_TRACE(replacement);
+    for (const auto& entry : fs::directory_iterator(world_.path())) fs::remove_all(entry.path());
+    volume("data", {});
+    assign(std::string("echo w > /volume/written; rm -r $CAIRN_OUTPUT_DIR; ") + replacement + "; echo ready; sleep 60",
+           {mount("data", true)});
+    os::Process process = spawn();
+    wait_for_log("ready");
+    ASSERT_TRUE(process.kill(SIGKILL));
+    ASSERT_TRUE(process.wait(Deadline::after(seconds(30))));
+    execute();
+    EXPECT_EQ(finish()[0], "FAILED");
+    EXPECT_EQ(slurp(head("data/written")), "w\n");
+  }
+}
+
 // A program that writes numbered files and says which it has written: after whatever kills, what it said is there, whole.
 std::string counting_script(const std::string& marker, int count) {
   return ": " + marker + "; i=0; while [ $i -lt " + std::to_string(count) +
@@ -517,6 +537,21 @@ TEST_F(ExecutorTest, AfterARebootTheServerHearsOfItBeforeAnythingIsPublished) {
   EXPECT_EQ(finish()[3], "the node was restarted while the run was running");
   EXPECT_EQ(slurp(head("data/written")), "w\n");
   EXPECT_FALSE(fs::exists(world_ / "kept"));
+}
+
+TEST_F(ExecutorTest, AfterARebootWhilePublishingTheServerHearsOfItFirst) {
+  volume("data", {{"base", "b"}});
+  assign("echo w > /volume/written", {mount("data", true)});
+  os::Process process = spawn("sync");
+  ASSERT_TRUE(process.wait(Deadline::after(seconds(60))));
+  JournalState state = *Journal::peek(journal_);
+  ASSERT_EQ(state.phase, Phase::kExited);
+  state.boot_id = "another boot";
+  spit(journal_ + "/state", format_state(state));
+  execute();
+  EXPECT_TRUE(fs::exists(world_ / "rebooted"));
+  EXPECT_EQ(finish()[0], "COMPLETED");
+  EXPECT_EQ(slurp(head("data/written")), "w\n");
 }
 
 class AgentTest : public ExecutorTest {
