@@ -19,6 +19,20 @@ constexpr size_t kLossPathsShown = 20;
 constexpr int kSyncsOfFailedFiles = 3;
 const char* const kComponents[] = {"stdout", "stderr", "cairn"};
 
+// A try that left files behind has published the rest; the next one finds those files only and says nothing of that.
+void take_over(transfer::SyncSummary last, transfer::SyncSummary& total) {
+  if (last.published) {
+    total.published = true;
+    total.snapshot = last.snapshot;
+    total.files_changed += last.files_changed;
+    total.files_deleted += last.files_deleted;
+    total.bytes_sent += last.bytes_sent;
+  }
+  if (!last.side.empty()) total.side = std::move(last.side);
+  total.failed = last.failed;
+  total.failed_paths = std::move(last.failed_paths);
+}
+
 }  // namespace
 
 Status Executor::Impl::open_plain_logs() {
@@ -145,38 +159,14 @@ Status Executor::Impl::sync_one(const AttemptMount& mount) {
   Duration pause = kRetryPauseMin;
   int hopeless = 0;
   int with_failed_files = 0;
+  transfer::SyncSummary total;
   while (true) {
     transfer::Progress progress;
     auto summary = volumes.sync(mount.grant, options, progress, Deadline::never());
-    if (summary && summary->failed > 0 && ++with_failed_files < kSyncsOfFailedFiles) continue;
     if (summary) {
-      if (summary->failed > 0) {
-        std::string names;
-        for (const std::string& path : summary->failed_paths) names += " " + path;
-        note(fmt::format("{} files of '{}' could not be saved; they stay on the node in {}:{}", summary->failed,
-                         mount.grant.volume, journal->dir(), names));
-      }
-      if (!summary->side.empty()) {
-        note(fmt::format("'{}': the changes could not go to the head and are kept as {}; cairn volumes info {} shows them",
-                         mount.grant.volume, summary->side, mount.grant.volume));
-      } else if (summary->published) {
-        note(fmt::format("'{}': published snapshot {} ({} files changed, {} deleted, {} bytes sent)", mount.grant.volume,
-                         summary->snapshot, summary->files_changed, summary->files_deleted, summary->bytes_sent));
-      }
-      if (mount.grant.primary && summary->published) {
-        api::SavedState saved;
-        saved.step = step_saved;
-        saved.snapshot = summary->snapshot;
-        saved.at = clock.now();
-        heartbeat->set_saved(saved);
-      }
-      return save([&](JournalState& state) {
-        state.synced[mount.index] = true;
-        if (mount.grant.primary && summary->published) state.snapshot = summary->snapshot;
-        if (mount.grant.primary) state.saved_step = step_saved;
-        if (!summary->side.empty()) state.kept_aside = true;
-        if (summary->failed > 0) state.keep = true;
-      });
+      take_over(*std::move(summary), total);
+      if (total.failed > 0 && ++with_failed_files < kSyncsOfFailedFiles) continue;
+      return settle(mount, total, step_saved);
     }
     heartbeat->set_message("publishing: " + summary.error().to_string());
     log_warning("cannot publish '{}' yet: {}", mount.grant.volume, summary.error().to_string());
@@ -186,6 +176,38 @@ Status Executor::Impl::sync_one(const AttemptMount& mount) {
     system_clock().sleep_for(pause);
     pause = std::min(2 * pause, settings.retry_pause_max);
   }
+}
+
+// Says and writes down what became of a mount's changes.
+Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSummary& summary,
+                              std::optional<uint64_t> step_saved) {
+  if (summary.failed > 0) {
+    std::string names;
+    for (const std::string& path : summary.failed_paths) names += " " + path;
+    note(fmt::format("{} files of '{}' could not be saved; they stay on the node in {}:{}", summary.failed, mount.grant.volume,
+                     journal->dir(), names));
+  }
+  if (!summary.side.empty()) {
+    note(fmt::format("'{}': the changes could not go to the head and are kept as {}; cairn volumes info {} shows them",
+                     mount.grant.volume, summary.side, mount.grant.volume));
+  } else if (summary.published) {
+    note(fmt::format("'{}': published snapshot {} ({} files changed, {} deleted, {} bytes sent)", mount.grant.volume,
+                     summary.snapshot, summary.files_changed, summary.files_deleted, summary.bytes_sent));
+  }
+  if (mount.grant.primary && summary.published) {
+    api::SavedState saved;
+    saved.step = step_saved;
+    saved.snapshot = summary.snapshot;
+    saved.at = clock.now();
+    heartbeat->set_saved(saved);
+  }
+  return save([&](JournalState& state) {
+    state.synced[mount.index] = true;
+    if (mount.grant.primary && summary.published) state.snapshot = summary.snapshot;
+    if (mount.grant.primary) state.saved_step = step_saved;
+    if (!summary.side.empty()) state.kept_aside = true;
+    if (summary.failed > 0) state.keep = true;
+  });
 }
 
 Status Executor::Impl::report() {

@@ -386,6 +386,20 @@ TEST_F(ExecutorTest, AServerThatIsAwayDelaysThePublicationOnly) {
   EXPECT_EQ(slurp(head("data/x")), "x\n");
 }
 
+TEST_F(ExecutorTest, AFileThatCannotBeReadDoesNotHideWhatWasPublished) {
+  volume("data", {});
+  assign("echo x > /volume/x", {mount("data", true)});
+  spit(world_ / "unreadable", "bad");
+  execute();
+  EXPECT_EQ(finish()[0], "COMPLETED");
+  JournalState state = *Journal::peek(journal_);
+  EXPECT_EQ(state.snapshot, 1u);
+  EXPECT_TRUE(state.keep);
+  std::string log = slurp(world_ / "log");
+  EXPECT_NE(log.find("'data': published snapshot 1"), std::string::npos) << log;
+  EXPECT_NE(log.find("1 files of 'data' could not be saved"), std::string::npos) << log;
+}
+
 TEST_F(ExecutorTest, LogFilesThatTheRunRemovedAreWrittenAgain) {
   volume("data", {});
   assign("echo one; rm $CAIRN_OUTPUT_DIR/logs/stdout.log; ln -s /etc/passwd $CAIRN_OUTPUT_DIR/logs/stdout.log; echo two",

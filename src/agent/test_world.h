@@ -8,6 +8,7 @@
 //   <dir>/finish            state, exit code, lost bytes, reason
 //   <dir>/volumes/<name>/   the head of each volume; <name>.count: how many publications
 //   <dir>/lowers/           staged copies
+//   <dir>/unreadable        a path that no sync can read: the first publishes the rest
 #pragma once
 
 #include <sys/stat.h>
@@ -149,6 +150,12 @@ class FolderVolumes final : public VolumeIo {
       return Error(Code::kServerUnavailable, "the server is away");
     }
     std::string head = dir_ + "/volumes/" + mount.volume;
+    transfer::SyncSummary summary;
+    if (fs::exists(dir_ + "/unreadable")) {
+      summary.failed = 1;
+      summary.failed_paths = {slurp(dir_ + "/unreadable")};
+      if (read_number(head + ".count") > 0) return summary;
+    }
     fs::remove_all(head + ".new");
     fs::create_directories(head + ".new");
     for (const auto& entry : fs::directory_iterator(options.mounted_dir)) {
@@ -158,7 +165,6 @@ class FolderVolumes final : public VolumeIo {
     if (fs::exists(head)) fs::rename(head, head + ".old");
     fs::rename(head + ".new", head);
     spit(head + ".count", std::to_string(read_number(head + ".count") + 1));
-    transfer::SyncSummary summary;
     summary.published = true;
     summary.snapshot = static_cast<uint64_t>(read_number(head + ".count"));
     return summary;
