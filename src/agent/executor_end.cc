@@ -14,7 +14,6 @@
 namespace cairn::agent {
 namespace {
 
-constexpr Duration kLastLogTimeout = seconds(30);
 constexpr size_t kLossPathsShown = 20;
 constexpr int kSyncsOfFailedFiles = 3;
 const char* const kComponents[] = {"stdout", "stderr", "cairn"};
@@ -210,8 +209,17 @@ Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSum
   });
 }
 
+// Nobody sends a line once the end is reported, and without a volume the server alone keeps the log: all of it goes first.
+Status Executor::Impl::send_log() {
+  while (!heartbeat->flush(settings.retry_pause_max)) {
+    if (outside.cancelled()) return Error(Code::kCancelled, "the server does not have the end of the run's log yet");
+    log_warning("run {}: the server does not have the end of the log yet", start().run.hex());
+  }
+  return ok();
+}
+
 Status Executor::Impl::report() {
-  heartbeat->flush(kLastLogTimeout);
+  CAIRN_CHECK_OK(send_log());
   const JournalState& state = journal->state();
   api::FinishAttempt body;
   body.secret = journal->assignment().secret;

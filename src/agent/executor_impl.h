@@ -77,6 +77,7 @@ struct Executor::Impl {
   Status sync_all();
   Status sync_one(const AttemptMount& mount);
   Status settle(const AttemptMount& mount, const transfer::SyncSummary& summary, std::optional<uint64_t> step_saved);
+  Status send_log();
   Status report();
   void clean_up();
   Status fail_before_start(const Error& error);

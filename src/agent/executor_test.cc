@@ -134,6 +134,11 @@ class ExecutorTest : public ::testing::Test {
     FAIL() << "never said: " << text << "\n" << slurp(world_ / "log") << slurp(world_ / "executor.err");
   }
 
+  void wait_until(const std::function<bool()>& done) {
+    for (int i = 0; i < 1200 && !done(); ++i) system_clock().sleep_for(milliseconds(50));
+    ASSERT_TRUE(done());
+  }
+
   std::vector<std::string> finish() {
     std::vector<std::string> lines;
     std::istringstream text(slurp(world_ / "finish"));
@@ -358,6 +363,23 @@ TEST_F(ExecutorTest, WithoutAVolumeTheOutputIsKeptOnTheNode) {
   EXPECT_EQ(slurp(world_ / ("outputs/" + start_.run.hex() + "/logs/stdout.log")), "done\n");
 }
 
+TEST_F(ExecutorTest, TheEndIsReportedWhenTheServerHasTheWholeLog) {
+  assign("echo ready; while [ ! -e $CAIRN_OUTPUT_DIR/go ]; do sleep 0.1; done; echo last", {});
+  os::Process process = spawn();
+  wait_for_log("ready");
+  spit(world_ / "heartbeats_fail", "");
+  spit(world_ / ("outputs/" + start_.run.hex() + "/go"), "");
+  wait_until([&] { return Journal::peek(journal_)->phase == Phase::kSynced; });
+  // A few more that fail: long enough for an executor that waits only once to have reported.
+  int64_t failed = read_number(world_ / "heartbeats_failed");
+  wait_until([&] { return read_number(world_ / "heartbeats_failed") >= failed + 4; });
+  EXPECT_FALSE(fs::exists(world_ / "finish"));
+  fs::remove(world_ / "heartbeats_fail");
+  ASSERT_TRUE(process.wait(Deadline::after(seconds(60))));
+  EXPECT_EQ(finish()[0], "COMPLETED");
+  EXPECT_NE(slurp(world_ / "log").find("stdout: last\n"), std::string::npos);
+}
+
 TEST_F(ExecutorTest, AStagingThatFailsNamesItsErrorAndRunsNothing) {
   volume("data", {});
   assign("echo ran > /volume/ran", {mount("data", true)});
@@ -580,10 +602,6 @@ class AgentTest : public ExecutorTest {
     return settings;
   }
   void offer() { spit(world_ / "assignment.json", api::to_json(assignment_)); }
-  void wait_until(const std::function<bool()>& done) {
-    for (int i = 0; i < 1200 && !done(); ++i) system_clock().sleep_for(milliseconds(50));
-    ASSERT_TRUE(done());
-  }
 };
 
 TEST_F(AgentTest, ExecutorsOutliveTheAgentAndAreTakenUpAgain) {

@@ -92,12 +92,12 @@ bool Heartbeat::lease_lost() const {
   return lease_lost_;
 }
 
-void Heartbeat::flush(Duration timeout) {
+bool Heartbeat::flush(Duration timeout) {
   uint64_t wanted = spool_.last_sequence();
   std::unique_lock lock(mutex_);
   dirty_ = true;
   changed_.notify_all();
-  changed_.wait_for(lock, timeout, [&] { return acknowledged_ >= wanted; });
+  return changed_.wait_for(lock, timeout, [&] { return acknowledged_ >= wanted || lines_refused_; });
 }
 
 void Heartbeat::renew_leases() {
@@ -134,6 +134,7 @@ bool Heartbeat::beat() {
   }
   auto answer = server_.heartbeat(attempt_, body, Deadline::after(kCallTimeout, system_clock(), quit_));
   std::lock_guard lock(mutex_);
+  lines_refused_ = !batch || (!answer && retry_class(answer.error().code()) == RetryClass::kNever);
   if (!answer) {
     if (!failing_ && !quit_.cancelled()) log_warning("heartbeat: {}", answer.error().to_string());
     failing_ = true;
@@ -141,12 +142,15 @@ bool Heartbeat::beat() {
       end_.cancel();
       reboot_known_ = true;  // it holds no lease any more
     }
+    changed_.notify_all();
     return false;
   }
   failing_ = false;
   if (body.after_reboot) reboot_known_ = true;
   bool advanced = answer->log_sequence > acknowledged_;
-  acknowledged_ = std::max(acknowledged_, answer->log_sequence);
+  if (!body.logs.empty() && answer->log_sequence == acknowledged_) lines_refused_ = true;
+  // Fewer than before: its catalog is an older one, and what it lost is sent again.
+  acknowledged_ = answer->log_sequence;
   changed_.notify_all();
   if (answer->stop) {
     stop_asked_ = true;

@@ -39,8 +39,8 @@ class Heartbeat {
   bool stop_asked() const;  // by the server
   uint64_t grace_seconds() const;
   bool lease_lost() const;  // of any mount
-  // Waits until the server has every log line so far, at most `timeout`.
-  void flush(Duration timeout);
+  // Waits until the server has every log line so far, or will not take them; false when neither came within `timeout`.
+  bool flush(Duration timeout);
 
  private:
   void loop();
@@ -72,6 +72,7 @@ class Heartbeat {
   bool failing_ = false;
   uint64_t grace_seconds_;
   uint64_t acknowledged_ = 0;
+  bool lines_refused_ = false;  // what waits will not be taken, or cannot be read back
   std::thread thread_;
 };
 

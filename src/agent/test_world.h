@@ -3,6 +3,7 @@
 //
 //   <dir>/start.json        what start_attempt answers
 //   <dir>/stop              exists: heartbeats say stop
+//   <dir>/heartbeats_fail   exists: heartbeats find no server; heartbeats_failed: how many
 //   <dir>/log               the lines the server has; their number is the sequence, so that a kill cannot part the two
 //   <dir>/states            every state a heartbeat told, one a line
 //   <dir>/finish            state, exit code, lost bytes, reason
@@ -72,6 +73,10 @@ class FolderServer final : public ServerLink {
     return api::answer_from_json<api::AttemptStart>(slurp(dir_ + "/start.json"));
   }
   Result<api::AttemptHeartbeatAnswer> heartbeat(AttemptId, const api::HeartbeatAttempt& body, const Deadline&) override {
+    if (fs::exists(dir_ + "/heartbeats_fail")) {
+      spit(dir_ + "/heartbeats_failed", std::to_string(read_number(dir_ + "/heartbeats_failed") + 1));
+      return Error(Code::kServerUnavailable, "the server is away");
+    }
     std::string log = slurp(dir_ + "/log");
     auto have = static_cast<uint64_t>(std::count(log.begin(), log.end(), '\n'));
     std::string last = slurp(dir_ + "/last_state");
@@ -182,6 +187,7 @@ inline ExecutorSettings world_settings(const std::string& dir) {
   if (fs::exists(dir + "/cairn-trainer")) settings.trainer_program = dir + "/cairn-trainer";
   settings.reserve_bytes = 0;
   settings.usage_interval = milliseconds(100);
+  settings.retry_pause_max = seconds(1);
   return settings;
 }
 
