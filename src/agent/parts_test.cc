@@ -14,6 +14,7 @@
 #include "agent/log_spool.h"
 #include "agent/node_facts.h"
 #include "agent/sandbox.h"
+#include "agent/sandbox_plan.h"
 #include "agent/test_world.h"
 #include "agent/usage.h"
 #include "base/random.h"
@@ -304,6 +305,27 @@ TEST(Sandbox, ArgumentsHoldWhatTheRulesAsk) {
   EXPECT_FALSE(has({"/dev/nvidia0"}));
   EXPECT_FALSE(has({"/etc/shadow"}));
   EXPECT_TRUE(has({"--chdir", "/workspace", "--", "echo", "--", "x"}));
+}
+
+TEST(SandboxPlan, GrantedGpusAreCountedFromZeroInside) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(Journal::create(folder / "attempt", api::Assignment()));
+  auto journal = Journal::open(folder / "attempt");
+  ASSERT_TRUE(journal) << journal.error().to_string();
+  api::AttemptStart start;
+  start.command = {"true"};
+  ASSERT_TRUE(journal->save_start(start));
+  testing::FolderVolumes volumes(folder.path());
+  AttemptMounts mounts(*journal, volumes);
+  GrantedGpus gpus;
+  for (const auto& [indexes, visible] : std::vector<std::pair<std::vector<int64_t>, std::string>>{
+           {{}, ""}, {{2}, "0"}, {{3, 5}, "0,1"}}) {
+    gpus.indexes = indexes;
+    auto spec = plan_sandbox(*journal, mounts, OutputPlace{}, gpus, ExecutorSettings());
+    ASSERT_TRUE(spec) << spec.error().to_string();
+    EXPECT_EQ(spec->environment["CUDA_VISIBLE_DEVICES"], visible);
+    EXPECT_EQ(spec->gpus, indexes);
+  }
 }
 
 TEST(Sandbox, AProcessIsKnownByNumberAndStart) {

@@ -195,9 +195,10 @@ Result<SandboxSpec> plan_sandbox(const Journal& journal, const AttemptMounts& mo
   spec.environment["CAIRN_RUN_ID"] = start.run.hex();
   spec.environment["CAIRN_ATTEMPT"] = std::to_string(start.number);
   spec.environment["CAIRN_OUTPUT_DIR"] = outputs.inside;
+  // CUDA counts the devices it can open, and the sandbox has the granted ones only: whatever their numbers on the node, inside
+  // they are 0, 1, … None: nothing to see.
   std::string visible;
-  for (int64_t gpu : gpus.indexes) visible += (visible.empty() ? "" : ",") + std::to_string(gpu);
-  // The devices keep their numbers, so these are theirs; none: nothing to see.
+  for (size_t gpu = 0; gpu < gpus.indexes.size(); ++gpu) visible += (gpu == 0 ? "" : ",") + std::to_string(gpu);
   spec.environment["CUDA_VISIBLE_DEVICES"] = visible;
   return spec;
 }
