@@ -257,6 +257,61 @@ TEST_F(ExecutorTest, StopDrains) {
   EXPECT_EQ(slurp(head("data/saved")), "saved\n");
 }
 
+// The shell of a pipeline dies of the signal at once; what it started saves, and says so through the rest of the pipeline.
+TEST_F(ExecutorTest, AStopReachesWhatAShellStarted) {
+  volume("data", {});
+  assign("sh -c 'trap \"sleep 0.5; echo saving; echo saved > /volume/saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; "
+         "done' | tee /volume/log; echo more > /volume/more",
+         {mount("data", true)});
+  spit(world_ / "grace", "60");
+  os::Process process = spawn();
+  wait_for_log("ready");
+  spit(world_ / "stop", "");
+  ASSERT_TRUE(process.wait(Deadline::after(seconds(90))));
+  EXPECT_EQ(finish()[0], "STOPPED");
+  EXPECT_EQ(finish()[1], "143") << "the command's own end";
+  EXPECT_EQ(slurp(head("data/saved")), "saved\n");
+  EXPECT_EQ(slurp(head("data/log")), "ready\nsaving\n");
+  EXPECT_FALSE(fs::exists(head("data/more")));
+}
+
+TEST_F(ExecutorTest, WhoHandlesAStopIsLeftToEndItsChildren) {
+  if (!fs::exists("/usr/bin/python3")) GTEST_SKIP() << "SKIPPED: no /usr/bin/python3";
+  volume("data", {});
+  spit(world_ / "volumes/data/train.py",
+       "import os, signal, subprocess, sys\n"
+       "worker = subprocess.Popen(['sleep', '1000'])\n"
+       "def stop(*_):\n"
+       "    try:\n"
+       "        worker.wait(0.5)\n"
+       "    except subprocess.TimeoutExpired:\n"
+       "        open('/volume/alive', 'w').write('the worker lives')\n"
+       "    sys.exit(7)\n"
+       "signal.signal(signal.SIGTERM, stop)\n"
+       "print('ready', flush=True)\n"
+       "while True:\n"
+       "    signal.pause()\n");
+  assign("python3 /volume/train.py; exit 3", {mount("data", true)});
+  start_.command = {"/usr/bin/python3", "/volume/train.py"};
+  spit(world_ / "start.json", api::to_json(start_));
+  spit(world_ / "grace", "60");
+  os::Process process = spawn();
+  wait_for_log("ready");
+  spit(world_ / "stop", "");
+  ASSERT_TRUE(process.wait(Deadline::after(seconds(90))));
+  EXPECT_EQ(finish()[1], "7");
+  EXPECT_EQ(slurp(head("data/alive")), "the worker lives");
+}
+
+// Without a stop nothing changes: the run ends with its command.
+TEST_F(ExecutorTest, ACommandThatEndsTakesWhatItLeftBehindWithIt) {
+  volume("data", {});
+  assign("(setsid sh -c 'while :; do sleep 0.1; : " + marker_ + "; done' &) ; echo over", {mount("data", true)});
+  execute();
+  EXPECT_EQ(finish()[0], "COMPLETED");
+  EXPECT_EQ(processes_left(), 0);
+}
+
 TEST_F(ExecutorTest, WhatIgnoresTheStopIsKilledAndNothingSurvives) {
   volume("data", {});
   assign("trap '' TERM; echo kept > /volume/kept; (setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.1; : " + marker_ +

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/stop_signals.h"
 #include "agent/usage.h"
 #include "base/log.h"
 #include "base/quantity.h"
@@ -105,10 +106,12 @@ class SpaceWatch {
   std::thread thread_;  // last: it uses the others
 };
 
-// Waits for the end of the sandbox, asking for it when `end` says so.
+// Waits for the end of the sandbox, asking for it when `end` says so. Asked, it ends with its last process, not with its command:
+// the shell of a script or a pipeline dies at once, and the trainer it started has yet to save.
 Result<os::ExitStatus> wait_for_end(Sandbox& sandbox, SpaceWatch& watch, Heartbeat& heartbeat, const CancelToken& end,
                                     bool& asked) {
   std::optional<Deadline> kill_at;
+  StopSignals stop(sandbox.init_pid());
   while (true) {
     struct pollfd ready = {sandbox.pidfd(), POLLIN, 0};
     ::poll(&ready, 1, kPollMs);
@@ -120,9 +123,14 @@ Result<os::ExitStatus> wait_for_end(Sandbox& sandbox, SpaceWatch& watch, Heartbe
       Duration grace = seconds(heartbeat.grace_seconds());
       if (!watch.no_space().empty()) grace = std::min(grace, kNoSpaceGrace);
       kill_at = Deadline::after(grace);
-      sandbox.ask_to_end();
-    } else if (kill_at->expired()) {
+      sandbox.hold();
+    }
+    if (kill_at->expired()) {
       sandbox.kill_all();
+    } else if (sandbox.all_ended()) {
+      sandbox.let_go();
+    } else {
+      stop.send();
     }
   }
 }

@@ -1,5 +1,5 @@
 // The life of a run's processes: the sandbox, the two pipes that capture its output, the watch over the space it takes, and its
-// end: by itself, or asked for (SIGTERM, the grace time, SIGKILL).
+// end: by itself, or asked for (SIGTERM as stop_signals.h says, the grace time, SIGKILL).
 //
 // run_process blocks the executor's main thread until every process is gone and all output is in the spool.
 #pragma once

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "base/whole_number.h"
 #include "os/fd.h"
 #include "os/file_system.h"
@@ -130,20 +131,6 @@ Result<std::string> read_proc(const std::string& path) {
   return text;
 }
 
-// Numbers of a /proc list ("12 13 ").
-std::vector<pid_t> numbers(std::string_view text) {
-  std::vector<pid_t> values;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    pid_t value = 0;
-    auto [next, error] = std::from_chars(at, end, value);
-    if (error == std::errc()) values.push_back(value);
-    at = next == at ? at + 1 : next;
-  }
-  return values;
-}
-
 }  // namespace
 
 std::vector<std::string> sandbox_arguments(const SandboxSpec& spec) {
@@ -215,15 +202,20 @@ Result<Sandbox> Sandbox::start(const SandboxSpec& spec, int out, int err) {
   return sandbox;
 }
 
-void Sandbox::ask_to_end() const {
-  auto children = read_proc(fmt::format("/proc/{0}/task/{0}/children", init_pid_));
-  if (!children) return;
-  for (pid_t child : numbers(*children)) ::kill(child, SIGTERM);
+void Sandbox::hold() const {
+  Status held = process_.kill(SIGSTOP);
+  if (!held) log_warning("{}", held.error().to_string());
+}
+
+void Sandbox::let_go() const {
+  Status freed = process_.kill(SIGCONT);
+  if (!freed) log_warning("{}", freed.error().to_string());
 }
 
 void Sandbox::kill_all() const {
   // Process 1 lives as long as bubblewrap itself, which is our child and not reaped yet: the number is still its own.
   if (process_.running() && init_pid_ > 0) ::kill(init_pid_, SIGKILL);
+  let_go();
 }
 
 std::optional<int64_t> process_start_time(int64_t pid) {

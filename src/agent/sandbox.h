@@ -39,6 +39,9 @@ std::vector<std::string> sandbox_arguments(const SandboxSpec& spec);
 // ok, or sandbox_unavailable with what the machine lacks.
 Status check_sandbox();
 
+// The kernel's start time of a process in ticks since boot; nothing when it is gone.
+std::optional<int64_t> process_start_time(int64_t pid);
+
 class Sandbox {
  public:
   // Starts it; `out` and `err` become the command's stdout and stderr.
@@ -49,8 +52,12 @@ class Sandbox {
   int pidfd() const { return process_.pidfd(); }
   Result<std::optional<os::ExitStatus>> try_wait() { return process_.try_wait(); }
 
-  // SIGTERM to what process 1 started (not to process 1: bubblewrap would take everything down at once).
-  void ask_to_end() const;
+  // bubblewrap ends with the command it started, and everything else with bubblewrap. Between these two it waits instead, so that
+  // what the command started may end by itself; it tells the command's exit code when it goes on.
+  void hold() const;
+  void let_go() const;
+  // Whether every process but bubblewrap itself is gone.
+  bool all_ended() const { return !process_start_time(init_pid_); }
   // SIGKILL to process 1, which ends all.
   void kill_all() const;
 
@@ -60,8 +67,6 @@ class Sandbox {
   pid_t init_pid_ = -1;
 };
 
-// The kernel's start time of a process in ticks since boot; nothing when it is gone.
-std::optional<int64_t> process_start_time(int64_t pid);
 // Ends a process of an earlier executor, if that number still is that process, and waits until it is gone.
 Status end_leftover(int64_t pid, int64_t started, const Deadline& deadline);
 // Ends every bubblewrap that binds something below `folder`, whatever its number: an executor that was killed while one was

@@ -2,7 +2,7 @@
 // of its own (this test program, started again), so that it can be killed; what it did to the "server" is read back from files.
 //
 //   <dir>/start.json        what start_attempt answers
-//   <dir>/stop              exists: heartbeats say stop
+//   <dir>/stop              exists: heartbeats say stop; grace: for how many seconds (1)
 //   <dir>/heartbeats_fail   exists: heartbeats find no server; heartbeats_failed: how many
 //   <dir>/log               the lines the server has; their number is the sequence, so that a kill cannot part the two
 //   <dir>/states            every state a heartbeat told, one a line
@@ -96,7 +96,7 @@ class FolderServer final : public ServerLink {
     if (body.after_reboot) spit(dir_ + "/rebooted", "");
     api::AttemptHeartbeatAnswer answer;
     answer.stop = fs::exists(dir_ + "/stop");
-    answer.grace_seconds = 1;
+    answer.grace_seconds = fs::exists(dir_ + "/grace") ? static_cast<uint64_t>(read_number(dir_ + "/grace")) : 1;
     answer.log_sequence = have;
     return answer;
   }
