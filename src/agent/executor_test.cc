@@ -630,6 +630,22 @@ TEST_F(ExecutorTest, AfterARebootTheServerHearsOfItBeforeAnythingIsPublished) {
   EXPECT_FALSE(fs::exists(world_ / "kept"));
 }
 
+TEST_F(ExecutorTest, LinesWrittenAfterAPowerLossFollowThoseTheServerHas) {
+  volume("data", {{"base", "b"}});
+  assign("echo one; echo two; echo three; sleep 60", {mount("data", true)});
+  os::Process process = spawn();
+  wait_for_log("three");
+  ASSERT_TRUE(process.kill(SIGKILL));
+  ASSERT_TRUE(process.wait(Deadline::after(seconds(30))));
+  JournalState state = *Journal::peek(journal_);
+  state.boot_id = "another boot";
+  spit(journal_ + "/state", format_state(state));
+  fs::resize_file(journal_ + "/lines", 0);
+  execute();
+  std::string log = slurp(world_ / "log");
+  EXPECT_EQ(log.find("stdout: one\nstdout: two\nstdout: three\ncairn: the node was restarted while the run was running"), 0u) << log;
+}
+
 TEST_F(ExecutorTest, AfterARebootWhilePublishingTheServerHearsOfItFirst) {
   volume("data", {{"base", "b"}});
   assign("echo w > /volume/written", {mount("data", true)});

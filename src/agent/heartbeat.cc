@@ -151,6 +151,8 @@ bool Heartbeat::beat() {
   if (!body.logs.empty() && answer->log_sequence == acknowledged_) lines_refused_ = true;
   // Fewer than before: its catalog is an older one, and what it lost is sent again.
   acknowledged_ = answer->log_sequence;
+  // More than there are: a power loss took lines that were sent. What is written from here on must not pass for those.
+  spool_.go_on_after(answer->log_sequence);
   changed_.notify_all();
   if (answer->stop) {
     stop_asked_ = true;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/whole_number.h"
 
 namespace cairn::agent {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // A record: magic, length of the component's name, flags, length of the line, time; then name and line.
 constexpr uint8_t kMagic = 0xA7;
 constexpr uint8_t kCut = 1;  // the line goes on in the next record of its component
+constexpr uint8_t kGap = 2;  // no line; its text is how many lines are missing here
 constexpr size_t kHeaderBytes = 16;
 constexpr size_t kBatchBytesMax = 1 << 20;
 constexpr size_t kComponentBytesMax = 64;
@@ -44,6 +46,17 @@ std::optional<Header> decode(const uint8_t* bytes) {
     return std::nullopt;
   }
   return header;
+}
+
+// How many lines the record at `offset` stands for.
+Result<uint64_t> lines_in(int fd, uint64_t offset, const Header& header) {
+  if (!(header.flags & kGap)) return 1;
+  std::string text(header.line_bytes, '\0');
+  CAIRN_TRY(size_t got, os::read_full_at(fd, offset + kHeaderBytes + header.name_bytes,
+                                         {reinterpret_cast<uint8_t*>(text.data()), text.size()}, "log spool"));
+  std::optional<uint64_t> count = got == text.size() ? whole_number<uint64_t>(text) : std::nullopt;
+  if (!count || *count == 0) return Error(Code::kDataCorrupt, "the log spool is damaged");
+  return *count;
 }
 
 // Length of the valid UTF-8 sequence at `at`, or 0. NUL is none: no log and no catalog holds it as text.
@@ -111,10 +124,12 @@ Status LogSpool::recover() {
     std::string component(header->name_bytes, '\0');
     CAIRN_TRY(size_t named, os::read_full_at(fd_.get(), end_ + kHeaderBytes,
                                              {reinterpret_cast<uint8_t*>(component.data()), component.size()}, "log spool"));
-    if (named != component.size()) break;
-    bytes_[component] += header->line_bytes + (header->flags & kCut ? 0 : 1);
+    if (named != component.size() || component.find('\0') != std::string::npos) break;
+    auto lines = lines_in(fd_.get(), end_, *header);
+    if (!lines) break;
+    if (!(header->flags & kGap)) bytes_[component] += header->line_bytes + (header->flags & kCut ? 0 : 1);
     end_ += kHeaderBytes + header->name_bytes + header->line_bytes;
-    ++sequence_;
+    sequence_ += *lines;
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) return Error::from_errno(errno, "log spool");
   full_ = end_ >= bytes_max_;
@@ -137,42 +152,47 @@ void LogSpool::append_line(const std::string& component, std::string_view line, 
   std::string_view rest = text;
   do {
     size_t length = fitting(rest, api::kLogTextBytesMax);
-    Header header;
-    header.name_bytes = static_cast<uint8_t>(component.size());
-    header.line_bytes = static_cast<uint32_t>(length);
-    header.flags = cut || length < rest.size() ? kCut : 0;
-    header.at_us = clock_->now().us;
-    std::string record;
-    encode(header, record);
-    record += component;
-    record += rest.substr(0, length);
-    Status status = os::write_all_at(fd_.get(), end_, {reinterpret_cast<const uint8_t*>(record.data()), record.size()},
-                                     "log spool");
+    Status status = append(component, rest.substr(0, length), cut || length < rest.size() ? kCut : 0);
     if (!status) {
       // The plain files on the volume still get everything.
       log_error("the log is no longer captured: {}", status.error().to_string());
       broken_ = true;
       return;
     }
-    end_ += record.size();
     ++sequence_;
     rest.remove_prefix(length);
   } while (!rest.empty());
   if (end_ >= bytes_max_) {
     full_ = true;
-    std::string last = "the log is longer than Cairn keeps; the rest is not captured";
-    Header header;
-    header.name_bytes = 5;
-    header.line_bytes = static_cast<uint32_t>(last.size());
-    header.at_us = clock_->now().us;
-    std::string record;
-    encode(header, record);
-    record += "cairn" + last;
-    if (os::write_all_at(fd_.get(), end_, {reinterpret_cast<const uint8_t*>(record.data()), record.size()}, "log spool")) {
-      end_ += record.size();
-      ++sequence_;
-    }
+    if (append("cairn", "the log is longer than Cairn keeps; the rest is not captured", 0)) ++sequence_;
   }
+}
+
+Status LogSpool::append(const std::string& component, std::string_view line, uint8_t flags) {
+  Header header;
+  header.name_bytes = static_cast<uint8_t>(component.size());
+  header.line_bytes = static_cast<uint32_t>(line.size());
+  header.flags = flags;
+  header.at_us = clock_->now().us;
+  std::string record;
+  encode(header, record);
+  record += component;
+  record += line;
+  CAIRN_CHECK_OK(
+      os::write_all_at(fd_.get(), end_, {reinterpret_cast<const uint8_t*>(record.data()), record.size()}, "log spool"));
+  end_ += record.size();
+  return ok();
+}
+
+void LogSpool::go_on_after(uint64_t sequence) {
+  std::lock_guard lock(mutex_);
+  if (sequence <= sequence_ || broken_ || full_) return;
+  Status status = append("cairn", std::to_string(sequence - sequence_), kGap);
+  if (!status) {
+    log_error("the log cannot go on after line {}: {}", sequence, status.error().to_string());
+    return;
+  }
+  sequence_ = sequence;
 }
 
 void LogSpool::write(const std::string& component, std::string_view bytes) {
@@ -236,7 +256,14 @@ Result<LogBatch> LogSpool::batch_after(uint64_t acknowledged) {
     std::optional<Header> header = got == kHeaderBytes ? decode(bytes) : std::nullopt;
     if (!header) return Error(Code::kDataCorrupt, "the log spool is damaged");
     size_t length = size_t{header->name_bytes} + header->line_bytes;
-    if (sequence >= acknowledged) {
+    CAIRN_TRY(uint64_t lines, lines_in(fd_.get(), offset, *header));
+    if (header->flags & kGap) {
+      uint64_t unsent = sequence + lines - std::min(std::max(sequence, acknowledged), sequence + lines);
+      for (; unsent > 0 && batch.records.size() < api::kLogRecordsPerHeartbeatMax; --unsent) {
+        batch.records.push_back({"cairn", Time{header->at_us}, "this line was lost when the node was restarted"});
+      }
+      if (unsent > 0) break;
+    } else if (sequence >= acknowledged) {
       std::string text(length, '\0');
       CAIRN_TRY(size_t body, os::read_full_at(fd_.get(), offset + kHeaderBytes,
                                               {reinterpret_cast<uint8_t*>(text.data()), text.size()}, "log spool"));
@@ -244,12 +271,13 @@ Result<LogBatch> LogSpool::batch_after(uint64_t acknowledged) {
       api::LogRecord record;
       record.component = text.substr(0, header->name_bytes);
       record.at = Time{header->at_us};
-      record.text = text.substr(header->name_bytes);
+      // Shown again: a power loss may have left other bytes than were written.
+      record.text = shown(std::string_view(text).substr(header->name_bytes));
       total += length;
       batch.records.push_back(std::move(record));
     }
     offset += kHeaderBytes + length;
-    ++sequence;
+    sequence += lines;
     if (sequence <= acknowledged) {
       read_offset_ = offset;
       read_sequence_ = sequence;
@@ -292,6 +320,7 @@ Status LogSpool::rewrite(const std::string& component, int fd) const {
               os::read_full_at(fd_.get(), offset + kHeaderBytes, {reinterpret_cast<uint8_t*>(text.data()), text.size()},
                                "log spool"));
     offset += kHeaderBytes + text.size();
+    if (header->flags & kGap) continue;
     if (text.compare(0, header->name_bytes, component) != 0 || component.size() != header->name_bytes) continue;
     std::string line = text.substr(header->name_bytes);
     if (!(header->flags & kCut)) line += '\n';

@@ -43,6 +43,9 @@ class LogSpool {
   void close_component(const std::string& component);
   // A whole line of Cairn's own ("cairn").
   void note(std::string_view line);
+  // The server has lines up to `sequence`, more than the spool: a power loss took its end. The next line follows that one. The
+  // lines between are gone here; a server that asks for them is told so in their places.
+  void go_on_after(uint64_t sequence);
 
   // Lines after `acknowledged`, at most kLogRecordsPerHeartbeatMax and about 1 MiB. REQUIRES: acknowledged never falls.
   Result<LogBatch> batch_after(uint64_t acknowledged);
@@ -56,6 +59,7 @@ class LogSpool {
  private:
   LogSpool(os::Fd fd, Clock& clock, uint64_t bytes_max) : clock_(&clock), fd_(std::move(fd)), bytes_max_(bytes_max) {}
   void append_line(const std::string& component, std::string_view line, bool cut);
+  Status append(const std::string& component, std::string_view line, uint8_t flags);
   Status recover();
 
   Clock* clock_;

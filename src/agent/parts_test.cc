@@ -161,6 +161,39 @@ TEST(LogSpool, GoesOnAfterAKillAndCutsATornRecord) {
   }
 }
 
+// The server has four lines; a power loss left one of them here.
+TEST(LogSpool, GoesOnAfterTheServersLastLine) {
+  TemporaryFolder folder;
+  std::string path = folder / "lines";
+  std::vector<std::string> lost(3, "cairn:this line was lost when the node was restarted");
+  std::vector<std::string> all = {"stdout:one", lost[0], lost[1], lost[2], "cairn:restarted"};
+  {
+    auto spool = LogSpool::open(path, system_clock());
+    (*spool)->write("stdout", "one\n");
+    (*spool)->go_on_after(1);
+    EXPECT_EQ((*spool)->last_sequence(), 1u);
+    (*spool)->go_on_after(4);
+    EXPECT_TRUE((*spool)->batch_after(4)->records.empty());
+    (*spool)->note("restarted");
+    EXPECT_EQ((*spool)->last_sequence(), 5u);
+  }
+  auto spool = LogSpool::open(path, system_clock());
+  ASSERT_TRUE(spool);
+  EXPECT_EQ((*spool)->last_sequence(), 5u);
+  for (uint64_t acknowledged : {0, 1, 2, 3, 4, 5, 2, 0}) {
+    auto batch = (*spool)->batch_after(acknowledged);
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->first_sequence, acknowledged + 1);
+    EXPECT_EQ(texts(*batch), std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(acknowledged), all.end()));
+  }
+  std::string file = folder / "again";
+  int fd = ::open(file.c_str(), O_RDWR | O_CREAT, 0644);
+  ASSERT_TRUE((*spool)->rewrite("cairn", fd));
+  ::close(fd);
+  EXPECT_EQ(slurp(file), "restarted\n");
+  EXPECT_EQ((*spool)->component_bytes("cairn"), 10u);
+}
+
 TEST(LogSpool, BytesThatAreNoTextAreShownAndKept) {
   TemporaryFolder folder;
   auto spool = LogSpool::open(folder / "lines", system_clock());
