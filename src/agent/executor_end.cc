@@ -249,20 +249,25 @@ Status Executor::Impl::report() {
     }
     if (!finished) log_warning("the server does not take the end of this attempt: {}", finished.error().to_string());
     step("finished");
-    return save([](JournalState& next) { next.phase = Phase::kFinished; });
+    // Before the journal ends: once it has, the agent removes it, and nobody knows what was kept for it.
+    if (!state.keep) release_lowers();
+    CAIRN_CHECK_OK(save([](JournalState& next) { next.phase = Phase::kFinished; }));
+    step("over");
+    return ok();
+  }
+}
+
+void Executor::Impl::release_lowers() {
+  for (const api::MountGrant& mount : start().mounts) {
+    if (!mount.upload) continue;
+    Status released = volumes.release(mount, journal->assignment().attempt.hex());
+    if (!released) log_warning("{}", released.error().to_string());
   }
 }
 
 void Executor::Impl::clean_up() {
   mounts->take_down();
   if (journal->state().keep) return;
-  if (journal->start()) {
-    for (const api::MountGrant& mount : start().mounts) {
-      if (!mount.upload) continue;
-      Status released = volumes.release(mount, journal->assignment().attempt.hex());
-      if (!released) log_warning("{}", released.error().to_string());
-    }
-  }
   auto dir = os::Directory::open(journal->dir());
   if (!dir) return;
   auto names = dir->list_names();

@@ -79,6 +79,7 @@ struct Executor::Impl {
   Status settle(const AttemptMount& mount, const transfer::SyncSummary& summary, std::optional<uint64_t> step_saved);
   Status send_log();
   Status report();
+  void release_lowers();
   void clean_up();
   Status fail_before_start(const Error& error);
 };

@@ -544,7 +544,7 @@ void check_counted(const std::string& log, const std::string& head_dir) {
 }
 
 TEST_F(ExecutorTest, KilledAtEveryStepNothingIsLost) {
-  for (const char* step : {"start", "started", "stage", "staged", "running", "exited", "sync", "published", "finish", "finished"}) {
+  for (const char* step : {"start", "started", "stage", "staged", "running", "exited", "sync", "published", "finish", "finished", "over"}) {
     SCOPED_TRACE(step);
     for (const auto& entry : fs::directory_iterator(world_.path())) fs::remove_all(entry.path());
     volume("data", {{"base", "b"}});
@@ -564,6 +564,17 @@ TEST_F(ExecutorTest, KilledAtEveryStepNothingIsLost) {
     EXPECT_EQ(Journal::peek(journal_)->phase, Phase::kFinished);
     EXPECT_FALSE(fs::exists(journal_ + "/m0"));
   }
+}
+
+TEST_F(ExecutorTest, NothingIsKeptForAJournalThatIsOver) {
+  volume("data", {{"base", "b"}});
+  assign("true", {mount("data", true)});
+  os::Process process = spawn("over");
+  auto killed = process.wait(Deadline::after(seconds(60)));
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->signal, SIGKILL);
+  EXPECT_EQ(Journal::peek(journal_)->phase, Phase::kFinished);
+  EXPECT_FALSE(fs::exists(world_ / "kept"));
 }
 
 TEST_F(ExecutorTest, KilledAtRandomMomentsAndAgainNothingIsLost) {
