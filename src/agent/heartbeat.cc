@@ -103,7 +103,9 @@ bool Heartbeat::flush(Duration timeout) {
 void Heartbeat::renew_leases() {
   for (const api::Upload& upload : uploads_) {
     Status status = server_.heartbeat_upload(upload, Deadline::after(kCallTimeout, system_clock(), quit_));
-    if (status || status.error().code() != Code::kLeaseLost) continue;
+    // An upload that is closed has no lease either.
+    bool lost = !status && (status.error().code() == Code::kLeaseLost || status.error().code() == Code::kUploadExpired);
+    if (!lost) continue;
     std::lock_guard lock(mutex_);
     if (!lease_lost_) log_warning("a writer lease was lost: {}", status.error().to_string());
     lease_lost_ = true;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/checkpoint_scan.h"
+#include "agent/heartbeat.h"
 #include "agent/journal.h"
 #include "agent/log_spool.h"
 #include "agent/node_facts.h"
@@ -244,6 +245,35 @@ TEST(LogSpool, IsBounded) {
     last = batch->records.back().text;
   }
   EXPECT_NE(last.find("longer than Cairn keeps"), std::string::npos);
+}
+
+TEST(Heartbeat, AClosedUploadHasLostItsLease) {
+  class Closed final : public testing::FolderServer {
+   public:
+    Closed(std::string dir, Code code) : FolderServer(std::move(dir)), code_(code) {}
+    Status heartbeat_upload(const api::Upload&, const Deadline&) override { return Error(code_, "no"); }
+
+   private:
+    Code code_;
+  };
+  for (Code code : {Code::kLeaseLost, Code::kUploadExpired, Code::kServerUnavailable}) {
+    TemporaryFolder folder;
+    Closed server(folder.path(), code);
+    auto spool = LogSpool::open(folder / "lines", system_clock());
+    ASSERT_TRUE(spool);
+    api::AttemptStart start;
+    start.heartbeat_seconds = 1;
+    start.mounts.emplace_back().upload.emplace();
+    Heartbeat heartbeat(server, **spool, start, "secret", CancelToken(), CancelToken());
+    // The second state is told after the leases were renewed with the first.
+    for (api::RunState state : {api::RunState::kRunning, api::RunState::kSyncing}) {
+      heartbeat.set_state(state, "");
+      std::string name(api::state_name(state));
+      for (int i = 0; i < 600 && slurp(folder / "last_state") != name; ++i) system_clock().sleep_for(milliseconds(20));
+      ASSERT_EQ(slurp(folder / "last_state"), name);
+    }
+    EXPECT_EQ(heartbeat.lease_lost(), code != Code::kServerUnavailable);
+  }
 }
 
 TEST(Usage, CountsWhatTheVolumeWouldHold) {

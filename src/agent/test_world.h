@@ -46,7 +46,7 @@ inline int64_t read_number(const std::string& path) {
   return text.empty() ? 0 : std::stoll(text);
 }
 
-class FolderServer final : public ServerLink {
+class FolderServer : public ServerLink {
  public:
   explicit FolderServer(std::string dir) : dir_(std::move(dir)) {}
 
