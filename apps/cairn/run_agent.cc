@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 
 #include "agent/agent.h"
@@ -51,7 +52,11 @@ struct Connection {
 
 }  // namespace
 
-Result<int> run_agent(const std::string& config_file, CancelToken stop) {
+Result<int> run_agent(const std::string& config, CancelToken stop) {
+  // Executors start in "/".
+  std::error_code failed;
+  std::string config_file = std::filesystem::absolute(config, failed).string();
+  if (failed) return Error::from_errno(failed.value(), config);
   CAIRN_TRY(config::AgentSettings settings, read_settings(config_file));
   CAIRN_TRY(std::string program, os::executable_path());
   Connection connection(settings);

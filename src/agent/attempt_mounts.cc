@@ -129,7 +129,7 @@ Status AttemptMounts::mount_writable(AttemptMount& mount, bool recovering, const
   spec.upper = mount.upper;
   spec.work = folder + "/work";
   spec.target = folder + "/merged";
-  Status mounted = os::mount_overlay(spec);
+  Status mounted = may_mount_ ? os::mount_overlay(spec) : Error(Code::kSandboxUnavailable, "this process may not mount");
   if (mounted) {
     mount.merged = spec.target;
     return ok();

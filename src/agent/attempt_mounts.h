@@ -32,7 +32,9 @@ struct AttemptMount {
 
 class AttemptMounts {
  public:
-  AttemptMounts(Journal& journal, VolumeIo& volumes) : journal_(journal), volumes_(volumes) {}
+  // `may_mount` false: volumes are copied, no overlay is tried.
+  AttemptMounts(Journal& journal, VolumeIo& volumes, bool may_mount = true)
+      : journal_(journal), volumes_(volumes), may_mount_(may_mount) {}
   ~AttemptMounts();
   AttemptMounts(const AttemptMounts&) = delete;
   AttemptMounts& operator=(const AttemptMounts&) = delete;
@@ -54,6 +56,7 @@ class AttemptMounts {
 
   Journal& journal_;
   VolumeIo& volumes_;
+  bool may_mount_;
   std::vector<AttemptMount> mounts_;
 };
 

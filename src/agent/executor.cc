@@ -27,11 +27,17 @@ Result<ExecutorReport> Executor::execute(const std::string& journal_dir, CancelT
 
 Result<ExecutorReport> Executor::Impl::execute(const std::string& dir, CancelToken cancel) {
   outside = std::move(cancel);
-  if (settings.private_mounts) CAIRN_CHECK_OK(os::enter_mount_namespace());
+  bool may_mount = true;
+  if (settings.private_mounts) {
+    // Who is not root has no mounts, and volumes are copied. Without a namespace of its own none is made at all: it would stay.
+    Status entered = os::enter_mount_namespace();
+    if (!entered && entered.error().code() != Code::kSandboxUnavailable) return std::move(entered).error();
+    may_mount = entered.has_value();
+  }
   CAIRN_TRY(Journal opened, Journal::open(dir));
   journal.emplace(std::move(opened));
   CAIRN_TRY(spool, LogSpool::open(journal->path("lines"), clock));
-  mounts = std::make_unique<AttemptMounts>(*journal, volumes);
+  mounts = std::make_unique<AttemptMounts>(*journal, volumes, may_mount);
 
   if (journal->state().phase == Phase::kAssigned) CAIRN_CHECK_OK(open_attempt());
   if (journal->state().phase != Phase::kFinished) {

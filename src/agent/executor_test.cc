@@ -104,9 +104,10 @@ class ExecutorTest : public ::testing::Test {
     ASSERT_TRUE(Journal::create(journal_, assignment_));
   }
 
-  os::Process spawn(const std::string& kill_at = "") {
+  os::Process spawn(const std::string& kill_at = "", const std::vector<std::string>& through = {}) {
     os::SpawnOptions options;
-    options.argv = {self_, "exec", world_.path(), "--journal", journal_};
+    options.argv = through;
+    options.argv.insert(options.argv.end(), {self_, "exec", world_.path(), "--journal", journal_});
     options.env = std::vector<std::string>{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "CAIRN_KILL_AT=" + kill_at,
                                            "ASAN_OPTIONS=detect_leaks=0"};
     options.new_session = true;
@@ -461,6 +462,32 @@ TEST_F(ExecutorTest, AServerThatIsAwayDelaysThePublicationOnly) {
   execute();
   EXPECT_EQ(finish()[0], "COMPLETED");
   EXPECT_EQ(slurp(head("data/x")), "x\n");
+}
+
+TEST_F(ExecutorTest, WithoutTheRightToMountVolumesAreCopied) {
+  const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  os::SpawnOptions probe;
+  probe.argv = nobody;
+  for (const char* word : {"bwrap", "--unshare-pid", "--ro-bind", "/", "/", "--", self_.c_str(), "--gtest_list_tests"}) {
+    probe.argv.emplace_back(word);
+  }
+  auto probed = os::run_command(probe, Deadline::after(seconds(30)));
+  if (!probed || !probed->status.success()) GTEST_SKIP() << "SKIPPED: who is not root can make no sandbox here";
+  volume("data", {{"in.txt", "input"}, {"gone", "x"}});
+  assign("cat /volume/in.txt; rm /volume/gone; echo new > /volume/new", {mount("data", true)});
+  fs::permissions(world_.path(), fs::perms::owner_all);
+  ASSERT_EQ(::chown(world_.path().c_str(), 65534, 65534), 0);
+  for (const auto& entry : fs::recursive_directory_iterator(world_.path())) {
+    ASSERT_EQ(::lchown(entry.path().c_str(), 65534, 65534), 0);
+  }
+  os::Process process = spawn("", nobody);
+  auto status = process.wait(Deadline::after(seconds(60)));
+  ASSERT_TRUE(status && status->success()) << slurp(world_ / "executor.err");
+  EXPECT_EQ(finish()[0], "COMPLETED") << finish()[3];
+  EXPECT_EQ(Journal::peek(journal_)->plain_copy[0], true);
+  EXPECT_EQ(slurp(head("data/new")), "new\n");
+  EXPECT_FALSE(fs::exists(head("data/gone")));
+  EXPECT_EQ(slurp(output("data", "logs/stdout.log")), "input");
 }
 
 TEST_F(ExecutorTest, AFileThatCannotBeReadDoesNotHideWhatWasPublished) {

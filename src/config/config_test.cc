@@ -162,6 +162,12 @@ TEST(Agent, Settings) {
   auto settings = parse_agent_settings("server_url = \"https://c\"\ntoken_file = \"/t\"\ndata_dir = \"/d\"\ndisk_reserve = \"2Gi\"", "a.toml");
   ASSERT_TRUE(settings) << settings.error().to_string();
   EXPECT_EQ(settings->disk_reserve_bytes, 2 * limits::kGiB);
+  EXPECT_EQ(settings->token_file, "/t");
+  EXPECT_EQ(settings->ca_file, "");
+  auto relative = parse_agent_settings("server_url = \"https://c\"\ntoken_file = \"t\"\nca_file = \"../ca\"\ndata_dir = \"/d\"", "/etc/c/a.toml");
+  ASSERT_TRUE(relative) << relative.error().to_string();
+  EXPECT_EQ(relative->token_file, "/etc/c/t");
+  EXPECT_EQ(relative->ca_file, "/etc/c/../ca");
   EXPECT_NE(complaint(parse_agent_settings("server_url = \"https://c\"\ndata_dir = \"/d\"", "a.toml")).find("one of them"), std::string::npos);
 }
 

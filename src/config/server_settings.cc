@@ -1,5 +1,7 @@
 #include "config/server_settings.h"
 
+#include <filesystem>
+
 #include "config/client_settings.h"
 #include "config/toml_reader.h"
 
@@ -164,6 +166,9 @@ Result<AgentSettings> parse_agent_settings(std::string_view text, const std::str
   top.text("data_dir", settings.data_dir);
   if (!settings.data_dir.starts_with('/')) top.complain("data_dir", "must be an absolute path");
   top.text("ca_file", settings.ca_file);
+  for (std::string* path : {&settings.token_file, &settings.ca_file}) {
+    if (!path->empty()) *path = (std::filesystem::path(file).parent_path() / *path).string();
+  }
   top.size("disk_reserve", settings.disk_reserve_bytes);
   top.size("cache_max", settings.cache_bytes_max);
   CAIRN_CHECK_OK(reader.finish());

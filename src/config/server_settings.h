@@ -52,6 +52,7 @@ struct AgentSettings {
   uint64_t cache_bytes_max = 0;                    // of staged volumes; 0: what the disk has
 };
 
+// Relative names of files start from the folder of `file`: the agent's executors run elsewhere and read it too.
 Result<AgentSettings> parse_agent_settings(std::string_view text, const std::string& file);
 
 // "HOST:PORT", "[::1]:8470", ":8470" (all addresses). config_invalid otherwise.
