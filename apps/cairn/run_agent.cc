@@ -3,6 +3,7 @@
 
 #include "agent/agent.h"
 #include "agent/executor.h"
+#include "agent/journal.h"
 #include "programs.h"
 #include "base/log.h"
 #include "client/api_client.h"
@@ -71,7 +72,9 @@ Result<int> run_agent(const std::string& config, CancelToken stop) {
   return 0;
 }
 
-Result<int> run_executor(const cli::AgentExecOptions& options, CancelToken stop) {
+namespace {
+
+Result<int> execute(const cli::AgentExecOptions& options, CancelToken stop) {
   CAIRN_TRY(config::AgentSettings settings, read_settings(options.config_file));
   Connection connection(settings);
   agent::ApiServerLink link(connection.client);
@@ -92,6 +95,14 @@ Result<int> run_executor(const cli::AgentExecOptions& options, CancelToken stop)
   CAIRN_TRY(agent::ExecutorReport report, executor.execute(options.journal, stop));
   log_info("attempt ended: {} {}", api::state_name(report.outcome), report.reason);
   return 0;
+}
+
+}  // namespace
+
+Result<int> run_executor(const cli::AgentExecOptions& options, CancelToken stop) {
+  auto ended = execute(options, std::move(stop));
+  if (!ended) agent::Journal::note_error(options.journal, ended.error());
+  return ended;
 }
 
 }  // namespace cairn::apps

@@ -24,11 +24,14 @@ namespace {
 constexpr Duration kRegisterTimeout = seconds(30);
 constexpr Duration kCleanEvery = minutes(10);
 constexpr Duration kSupervisePause = milliseconds(200);
+constexpr Duration kGiveUpTimeout = seconds(10);
+constexpr int kStartTriesMax = 5;
 
 struct Executing {
   std::optional<os::Process> process;  // nothing: adopted, started by an agent before this one
   Time next_try{0};
   Duration pause{0};
+  int starts = 0;
   bool forgotten = false;  // the server needs to hear no more of it
 };
 
@@ -58,6 +61,7 @@ struct Agent::Impl {
   void supervise(const CancelToken& cancel);
   void look_after(AttemptId attempt, Executing& entry, bool& gone);
   Status start_executor(AttemptId attempt, Executing& entry);
+  Status give_up(AttemptId attempt);
   void assign(const api::Assignment& assignment);
   void drain();
   void remove_journal(AttemptId attempt);
@@ -188,10 +192,35 @@ Status Agent::Impl::start_executor(AttemptId attempt, Executing& entry) {
   options.argv.push_back(dir_of(attempt));
   options.cwd = "/";
   options.new_session = true;
-  CAIRN_TRY(os::Process process, os::Process::spawn(options));
-  log_info("attempt {}: executor {} started", attempt.hex(), process.pid());
-  entry.process = std::move(process);
+  ++entry.starts;
+  auto process = os::Process::spawn(options);
+  if (!process) {
+    Journal::note_error(dir_of(attempt), process.error());
+    return std::move(process).error();
+  }
+  log_info("attempt {}: executor {} started", attempt.hex(), process->pid());
+  entry.process = *std::move(process);
   return ok();
+}
+
+// Its executors asked nothing of the server, so nothing ran and nothing is to be saved.
+Status Agent::Impl::give_up(AttemptId attempt) {
+  CAIRN_TRY(Journal journal, Journal::open(dir_of(attempt)));
+  std::string error = Journal::noted_error(dir_of(attempt));
+  if (error.empty()) error = "the agent's log there may say why";
+  JournalState state = journal.state();
+  state.outcome = api::RunState::kFailed;
+  state.reason = fmt::format("its executor could not start on node {}: {}", settings.name, error);
+  api::FinishAttempt body;
+  body.secret = journal.assignment().secret;
+  body.state = state.outcome;
+  body.reason = state.reason;
+  log_error("attempt {} is given up: {}", attempt.hex(), state.reason);
+  Status finished = server.finish(attempt, body, Deadline::after(kGiveUpTimeout));
+  if (!finished && retry_class(finished.error().code()) != RetryClass::kNever) return finished;
+  if (!finished) log_warning("attempt {}: {}", attempt.hex(), finished.error().to_string());
+  state.phase = Phase::kFinished;
+  return journal.save(std::move(state));
 }
 
 // Reaps an executor that ended, and starts it again when work is left.
@@ -214,6 +243,11 @@ void Agent::Impl::look_after(AttemptId attempt, Executing& entry, bool& gone) {
   if (draining || now < entry.next_try) return;
   entry.pause = std::clamp<Duration>(2 * entry.pause, settings.retry_pause_min, settings.retry_pause_max);
   entry.next_try = now + entry.pause;
+  if (state && state->phase == Phase::kAssigned && entry.starts >= kStartTriesMax) {
+    Status given_up = give_up(attempt);
+    if (!given_up) log_warning("attempt {}: its end cannot be reported yet: {}", attempt.hex(), given_up.error().to_string());
+    return;
+  }
   Status started = start_executor(attempt, entry);
   if (!started) log_error("attempt {}: cannot start its executor: {}", attempt.hex(), started.error().to_string());
 }

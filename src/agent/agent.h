@@ -1,7 +1,8 @@
 // The node agent: registers the node, asks the server for work by long polls, writes a journal for each assignment and starts
 // one executor process for it (`cairn agent exec --journal DIR`). Executors are sessions of their own and outlive the agent.
 // When it starts it looks through the journals: executors that live are left to work, dead ones are started again to recover.
-// An executor that ends with work left (the server was away) is started again with growing pauses.
+// An executor that ends with work left (the server was away) is started again with growing pauses. One that never gets as far as
+// asking the server for its start (a program or file that is missing) is given up after a few tries: its run fails and says why.
 //
 // run() blocks until `cancel`; it ends no executor, unless asked to drain. One agent a state folder (a lock file).
 #pragma once

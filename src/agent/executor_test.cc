@@ -761,6 +761,38 @@ TEST_F(AgentTest, AKilledExecutorIsStartedAgainToRecover) {
   EXPECT_EQ(slurp(head("data/written")), "w\n");
 }
 
+TEST_F(AgentTest, AnAttemptThatNoExecutorCanStartFailsAndSaysWhy) {
+  volume("data", {});
+  struct Case {
+    std::vector<std::string> command;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {{"/bin/sh", "-c", "echo 'file_not_found: agent.toml' > $2/error; exit 1", "sh"}, "file_not_found: agent.toml"},
+      {{"/no/such/program"}, "/no/such/program"},
+      {{"/bin/false"}, "the agent's log there may say why"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.reason);
+    for (const auto& entry : fs::directory_iterator(world_.path())) fs::remove_all(entry.path());
+    assign("true", {});
+    offer();
+    testing::FolderServer server(world_.path());
+    AgentSettings broken = settings();
+    broken.executor_command = one.command;
+    CancelToken cancel;
+    Agent agent(server, system_clock(), broken);
+    std::thread thread([&] { EXPECT_TRUE(agent.run(cancel)); });
+    std::string dir = attempts_dir(broken.state_dir) + "/" + assignment_.attempt.hex();
+    wait_until([&] { return fs::exists(world_ / "finish") && !fs::exists(dir); });
+    cancel.cancel();
+    thread.join();
+    EXPECT_EQ(finish()[0], "FAILED");
+    EXPECT_EQ(finish()[3].find("its executor could not start on node n1: "), 0u) << finish()[3];
+    EXPECT_NE(finish()[3].find(one.reason), std::string::npos) << finish()[3];
+  }
+}
+
 TEST_F(AgentTest, StoppingTheAgentWithADrainBringsRunsHome) {
   volume("data", {{"base", "b"}});
   assign("trap 'echo saved > /volume/saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done", {mount("data", true)});

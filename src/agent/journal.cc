@@ -9,6 +9,7 @@
 
 #include "agent/sandbox.h"
 #include "api/json.h"
+#include "base/log.h"
 #include "os/file_system.h"
 
 namespace cairn::agent {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kStateBytesMax = 1 << 20;
 constexpr size_t kAnswerBytesMax = 8 << 20;
+constexpr size_t kErrorBytesMax = 64 << 10;
 
 // Values are one line: what is not printable, and '%', is written %XX.
 std::string escape(std::string_view text) {
@@ -228,6 +230,16 @@ void Journal::ask_executor_to_end(const std::string& dir) {
   std::optional<int64_t> started = integer(started_text);
   if (!pid || *pid <= 1 || !started || process_start_time(*pid) != started) return;
   ::kill(static_cast<pid_t>(*pid), SIGTERM);
+}
+
+void Journal::note_error(const std::string& dir, const Error& error) {
+  Status noted = os::posix_file_system().write_file_atomic(dir + "/error", bytes_of(error.to_string()), 0600);
+  if (!noted) log_warning("{}", noted.error().to_string());
+}
+
+std::string Journal::noted_error(const std::string& dir) {
+  auto text = os::posix_file_system().read_file(dir + "/error", kErrorBytesMax);
+  return text ? *std::move(text) : std::string();
 }
 
 Result<JournalState> Journal::peek(const std::string& dir) {

@@ -4,6 +4,7 @@
 //   assignment.json  what the agent was told (with the attempt's secret)
 //   start.json       what the server granted (with the leases' secrets)
 //   state            phase and results, replaced whole at each step, durable before the step counts
+//   error            why its last executor ended early
 //   lines            the captured log, line by line (log_spool.h)
 //   m<N>/            of mount N: upper, work, merged, manifest
 //   root, home, tmp, workspace   what else the sandbox may write
@@ -62,6 +63,9 @@ class Journal {
   static bool in_use(const std::string& dir);
   // SIGTERM to the executor that has it, as far as it can be told.
   static void ask_executor_to_end(const std::string& dir);
+  // Why an executor ended early, for the agent that may have to report it. Best effort.
+  static void note_error(const std::string& dir, const Error& error);
+  static std::string noted_error(const std::string& dir);
   // Phase of a journal that nobody may have open.
   static Result<JournalState> peek(const std::string& dir);
 
