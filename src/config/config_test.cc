@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 #include "config/client_settings.h"
 #include "config/nearest.h"
@@ -58,19 +59,52 @@ TEST(Toml, KeysThatBeginWithNoKeyCharacter) {
   }
 }
 
+std::optional<uint32_t> stray_line(std::string_view text) {
+  auto flaw = screen_toml(text);
+  if (!flaw || flaw->kind != TomlFlaw::Kind::kStrayCharacter) return std::nullopt;
+  return flaw->line;
+}
+
 TEST(Toml, CharactersBeyondAsciiStandInQuotesAndComments) {
   for (const char* fine : {"", "a", "# \u00e9\n", "a = \"\u00e9\"", "a = '\u00e9' # \u00e9", "a = \"\\\"\u00e9\"", "a = '\\' # '\u00e9",
                            "a = \"\"\"\u00e9\n\"\u00e9\"\"\"\"", "a = '''\u00e9'\n\u00e9''''", "\xEF\xBB\xBF a = 1", "'\u00e9' = 1",
                            "\"\"\"a \\\n b\u00e9\"\"\""}) {
-    EXPECT_EQ(line_of_stray_character(fine), std::nullopt) << fine;
+    EXPECT_FALSE(screen_toml(fine)) << fine;
   }
-  EXPECT_EQ(line_of_stray_character("\u00e9"), 1u);
-  EXPECT_EQ(line_of_stray_character("a = 1\nb = \"x\" \u00e9"), 2u);
-  EXPECT_EQ(line_of_stray_character("a = \"\"\"\n\n\"\"\"\n\u00e9"), 4u);
-  EXPECT_EQ(line_of_stray_character("a = 'x\n\u00e9"), 2u);
-  EXPECT_EQ(line_of_stray_character("a = \"\"\"x \\\n  \u00e9\"\"\""), 2u);
+  EXPECT_EQ(stray_line("\u00e9"), 1u);
+  EXPECT_EQ(stray_line("a = 1\nb = \"x\" \u00e9"), 2u);
+  EXPECT_EQ(stray_line("a = \"\"\"\n\n\"\"\"\n\u00e9"), 4u);
+  EXPECT_EQ(stray_line("a = 'x\n\u00e9"), 2u);
+  EXPECT_EQ(stray_line("a = \"\"\"x \\\n  \u00e9\"\"\""), 2u);
   EXPECT_EQ(complaint(parse_client_settings("token = \u201cx\u201d", "c.toml")),
             "c.toml, line 1: a character stands outside of quotes that TOML allows only in them, or begins a continued line");
+}
+
+std::string repeat(std::string_view part, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+// toml++ alone would go one call deeper for each level, and end the program.
+TEST(Toml, DeepTables) {
+  const std::string deep = "tables and lists stand within each other more than 64 deep";
+  for (const std::string& text :
+       {"[" + repeat("a.", 131'000) + "a]", "[[" + repeat("a.", 131'000) + "a]]", repeat("a.", 131'000) + "a = 1",
+        repeat("\"a\" . ", 65) + "a = 1", "[" + repeat("a.", 40) + "a]\n" + repeat("a.", 40) + "a = 1",
+        "b = {" + repeat("a.", 40) + "a = {" + repeat("a.", 40) + "a = 1}}", "b = [{a.b.c = [1, 2]}, {" + repeat("a.", 70) + "a = 1}]",
+        "[" + repeat("a.", 40) + "a] # [\nb = 1\nc = '[' # \"\n" + repeat("'.'.", 30) + "a = 1", repeat("a = {", 70), "a = " + repeat("[", 70),
+        "a = [\n" + repeat("{a.a.a.a=[\n", 20)}) {
+    auto result = parse_client_settings(text, "c.toml");
+    EXPECT_NE(complaint(result).find(deep), std::string::npos) << text.substr(0, 200) << complaint(result);
+  }
+  EXPECT_EQ(complaint(parse_client_settings("\n\n[" + repeat("a.", 70) + "a]", "c.toml")), "c.toml, line 3: " + deep);
+  for (const std::string& text :
+       {"a = [" + repeat("1.5, ", 500) + "]", "a = [" + repeat("1.5\n, ", 500) + "]", repeat("a.b.c = 1.5\n", 500), repeat("[a.b]\nc = 1.5\n", 500),
+        repeat("[[a.b]]\nc = [{a.b = 1.5, c.d = 0.5}, {}]\n", 500), "a = '" + repeat(".", 500) + "' # " + repeat(".", 500),
+        "a = \"\"\"" + repeat("[.\n", 500) + "\"\"\"", "[" + repeat("a.", 63) + "a]\nb = 1", repeat("a.", 64) + "a = 1"}) {
+    EXPECT_FALSE(screen_toml(text)) << text.substr(0, 200);
+  }
 }
 
 TEST(Client, Precedence) {

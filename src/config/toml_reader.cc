@@ -73,8 +73,12 @@ Result<TomlReader> TomlReader::parse(std::string_view text, std::string file) {
   auto state = std::make_unique<State>();
   state->file = std::move(file);
   if (text.size() > kTomlBytesMax) return state->make_error(0, "the file is larger than 1 MiB", "");
-  if (auto line = line_of_stray_character(text)) {
-    return state->make_error(*line, "a character stands outside of quotes that TOML allows only in them, or begins a continued line", "");
+  if (auto flaw = screen_toml(text)) {
+    const bool deep = flaw->kind == TomlFlaw::Kind::kTooDeep;
+    return state->make_error(flaw->line,
+                             deep ? fmt::format("tables and lists stand within each other more than {} deep", kTomlDepthMax)
+                                  : "a character stands outside of quotes that TOML allows only in them, or begins a continued line",
+                             "");
   }
   try {
     state->root = toml::parse(text);

@@ -1,5 +1,7 @@
 #include "config/toml_screen.h"
 
+#include <vector>
+
 namespace cairn::config {
 namespace {
 
@@ -11,7 +13,7 @@ class Screen {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
   }
 
-  std::optional<uint32_t> run() {
+  std::optional<TomlFlaw> run() {
     while (at_ < text_.size() && !stray_) {
       char c = text_[at_];
       if (c == '#') {
@@ -19,14 +21,44 @@ class Screen {
       } else if (c == '"' || c == '\'') {
         skip_string(c);
       } else {
+        follow(c);
+        if (header_ + opened_ + key_ > kTomlDepthMax) return TomlFlaw{TomlFlaw::Kind::kTooDeep, line_};
         step();
-        stray_ = stray_ || static_cast<unsigned char>(c) >= 0x80;
+        stray_ = static_cast<unsigned char>(c) >= 0x80;
       }
     }
-    return stray_ ? std::optional<uint32_t>(line_) : std::nullopt;
+    if (!stray_) return std::nullopt;
+    return TomlFlaw{TomlFlaw::Kind::kStrayCharacter, line_};
   }
 
  private:
+  // Counts levels. Every dot outside of quotes counts, those of numbers too: they are few, and a comma or a line ends them.
+  // Brackets that do not pair mislead it, and toml++ goes no further than those.
+  void follow(char c) {
+    if (c == '.') {
+      ++(in_header_ ? header_ : key_);
+    } else if (c == '=') {
+      in_value_ = true;
+    } else if (c == '[' && !in_value_) {
+      if (!in_header_) header_ = 0;
+      in_header_ = true;
+      ++header_;
+    } else if (c == '[' || c == '{') {
+      open_.push_back(key_ + 1);
+      opened_ += open_.back();
+      key_ = 0;
+    } else if ((c == ']' || c == '}') && !open_.empty()) {
+      opened_ -= open_.back();
+      open_.pop_back();
+      key_ = 0;
+    } else if (c == ',') {
+      key_ = 0;
+    } else if (c == '\n' && open_.empty()) {
+      in_header_ = in_value_ = false;
+      key_ = 0;
+    }
+  }
+
   void step() {
     if (text_[at_] == '\n') ++line_;
     ++at_;
@@ -63,10 +95,17 @@ class Screen {
   size_t at_ = 0;
   uint32_t line_ = 1;
   bool stray_ = false;
+
+  size_t header_ = 0;         // levels of the [header] above
+  size_t key_ = 0;            // dots of the key at hand
+  size_t opened_ = 0;         // levels of the brackets in open_, with those of the keys before them
+  std::vector<size_t> open_;
+  bool in_header_ = false;
+  bool in_value_ = false;
 };
 
 }  // namespace
 
-std::optional<uint32_t> line_of_stray_character(std::string_view text) { return Screen(text).run(); }
+std::optional<TomlFlaw> screen_toml(std::string_view text) { return Screen(text).run(); }
 
 }  // namespace cairn::config
