@@ -12,6 +12,7 @@ namespace cairn::dataset {
 namespace {
 
 constexpr size_t kBlockBytes = 4 * 1024 * 1024;
+constexpr uint64_t kBlockRows = 128 * 1024;  // of Parquet: rows without text have no bytes
 constexpr size_t kFilesMax = 20'000'000;
 constexpr size_t kFolderDepthMax = 64;
 
@@ -133,7 +134,7 @@ class Source final : public DocumentSource {
         }
       }
       if (!more) ++at_;
-      if (!block.bytes.empty() || block.read_bytes > 0) return true;
+      if (!block.bytes.empty() || !block.text_ends.empty() || block.read_bytes > 0) return true;
     }
     return false;
   }
@@ -205,7 +206,7 @@ class Source final : public DocumentSource {
     block.first = row_ + 1;
     std::string_view text;
     bool null = false;
-    while (block.bytes.size() < kBlockBytes) {
+    while (block.bytes.size() < kBlockBytes && block.text_ends.size() < kBlockRows) {
       CAIRN_TRY(bool more, strings_->next(text, null));
       if (!more) {
         strings_.reset();

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "dataset/parquet_fixture.h"
 #include "dataset/shard_fixture.h"
 #include "testing/temporary_folder.h"
 
@@ -126,6 +129,32 @@ TEST(DocumentSource, ReadsParquetByRow) {
   texts = read_all(options);
   ASSERT_FALSE(texts);
   EXPECT_THAT(texts.error().message(), HasSubstr("no column body; it has id, text, nullable"));
+}
+
+// Rows without text have no bytes that could fill a block.
+TEST(DocumentSource, BlocksOfNullsEndToo) {
+  testing::TemporaryFolder folder;
+  constexpr int64_t kRows = 1'000'000;
+  write_file(folder / "x.parquet", test::parquet_file({{"text"}}, 1, test::page_of_nulls(kRows), kRows));
+  DocumentSourceOptions options;
+  options.inputs = {folder / "x.parquet"};
+  auto source = DocumentSource::open(options);
+  ASSERT_TRUE(source) << source.error().to_string();
+  size_t rows = 0, longest = 0;
+  uint64_t read_bytes = 0;
+  DocumentBlock block;
+  while (true) {
+    auto more = (*source)->next(block);
+    ASSERT_TRUE(more) << more.error().to_string();
+    if (!*more) break;
+    EXPECT_EQ(block.first, rows + 1);
+    rows += block.text_ends.size();
+    longest = std::max(longest, block.text_ends.size());
+    read_bytes += block.read_bytes;
+  }
+  EXPECT_EQ(rows, static_cast<size_t>(kRows));
+  EXPECT_LT(longest, 200'000u);
+  EXPECT_EQ(read_bytes, (*source)->total_bytes());
 }
 
 TEST(DocumentSource, RefusesInputsThatAreNone) {

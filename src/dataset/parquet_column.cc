@@ -97,18 +97,31 @@ void ParquetColumn::PageHeader::parse(ThriftReader& in) {
   }
 }
 
-uint8_t* ParquetColumn::Buffer::resize(size_t count) {
-  if (count > capacity) {
-    data.reset(new uint8_t[count]);
-    capacity = count;
+ParquetColumn::ParquetColumn(std::shared_ptr<const ParquetInput> input, std::shared_ptr<ParquetMemory> memory, size_t leaf,
+                             size_t first_row_group, size_t last_row_group)
+    : input_(std::move(input)), memory_(std::move(memory)), leaf_(input_->footer.leaves[leaf]), leaf_index_(leaf),
+      row_group_(first_row_group), last_row_group_(last_row_group) {}
+
+Status ParquetColumn::take_memory(size_t bytes) {
+  if (bytes > memory_->bytes_left) {
+    return Error(Code::kLimitExceeded, fmt::format("{}: a page and the dictionary of each column need more than {} MiB, in column {}", input_->name,
+                                                   input_->reader_bytes_max >> 20, leaf_.path),
+                 "write it with smaller pages");
   }
-  size = count;
-  return data.get();
+  memory_->bytes_left -= bytes;
+  return ok();
 }
 
-ParquetColumn::ParquetColumn(std::shared_ptr<const ParquetInput> input, size_t leaf, size_t first_row_group, size_t last_row_group)
-    : input_(std::move(input)), leaf_(input_->footer.leaves[leaf]), leaf_index_(leaf), row_group_(first_row_group),
-      last_row_group_(last_row_group) {}
+Status ParquetColumn::resize(Buffer& buffer, size_t count) {
+  if (count > buffer.capacity) {
+    CAIRN_CHECK_OK(take_memory(count - buffer.capacity));
+    buffer.data.reset();
+    buffer.data.reset(new uint8_t[count]);
+    buffer.capacity = count;
+  }
+  buffer.size = count;
+  return ok();
+}
 
 Error ParquetColumn::corrupt(std::string_view what) const {
   return Error(Code::kDataCorrupt, fmt::format("{}: column {}, row group {}: {}", input_->name, leaf_.path, row_group_, what));
@@ -209,7 +222,8 @@ Status ParquetColumn::next_page() {
   position_ += header_bytes;
   CAIRN_CHECK_OK(check_header(header, chunk_end_ - position_));
   auto stored_size = static_cast<size_t>(header.stored_size);
-  uint8_t* stored = stored_.resize(stored_size);
+  CAIRN_CHECK_OK(resize(stored_, stored_size));
+  uint8_t* stored = stored_.data.get();
   CAIRN_CHECK_OK(read_at(position_, {stored, stored_size}));
   position_ += stored_size;
   if (header.has_crc && crc32(0, stored, static_cast<uInt>(stored_size)) != static_cast<uint32_t>(header.crc)) {
@@ -241,13 +255,19 @@ Status ParquetColumn::load_dictionary(const PageHeader& header, codec::ByteView 
     return Error(Code::kLimitExceeded, fmt::format("{}: column {} has a dictionary of {} bytes, more than {}", input_->name, leaf_.path,
                                                    raw_size, kDictionaryBytesMax));
   }
-  dictionary_page_.resize(raw_size);
+  CAIRN_CHECK_OK(resize(dictionary_page_, raw_size));
   CAIRN_CHECK_OK(unpack(stored, raw_size, dictionary_page_, 0));
   codec::ByteView rest = dictionary_page_.view();
   // Each value takes four bytes at least.
-  dictionary_.reserve(std::min<size_t>(static_cast<size_t>(header.values), raw_size / 4));
+  size_t values_max = std::min<size_t>(static_cast<size_t>(header.values), raw_size / 4);
+  if (values_max > dictionary_.capacity()) {
+    CAIRN_CHECK_OK(take_memory((values_max - dictionary_.capacity()) * sizeof(Value)));
+    dictionary_.reserve(values_max);
+  }
   for (int64_t i = 0; i < header.values; ++i) {
-    if (!read_plain(rest, dictionary_.emplace_back())) return corrupt(fmt::format("its dictionary ends after {} of {} values", i, header.values));
+    Value value;
+    if (!read_plain(rest, value)) return corrupt(fmt::format("its dictionary ends after {} of {} values", i, header.values));
+    dictionary_.push_back(value);
   }
   has_dictionary_ = true;
   return ok();
@@ -255,7 +275,7 @@ Status ParquetColumn::load_dictionary(const PageHeader& header, codec::ByteView 
 
 Status ParquetColumn::load_data(const PageHeader& header, codec::ByteView stored) {
   auto raw_size = static_cast<size_t>(header.raw_size);
-  page_.resize(raw_size);
+  CAIRN_CHECK_OK(resize(page_, raw_size));
   CAIRN_CHECK_OK(unpack(stored, raw_size, page_, 0));
   codec::ByteView page = page_.view();
   if ((leaf_.rep_level_max > 0 && header.rep_encoding != kRle) || (leaf_.def_level_max > 0 && header.def_encoding != kRle)) {
@@ -290,7 +310,8 @@ Status ParquetColumn::load_data_v2(const PageHeader& header, codec::ByteView sto
   }
   auto rep_bytes = static_cast<size_t>(header.rep_bytes), levels = rep_bytes + static_cast<size_t>(header.def_bytes);
   auto raw_size = static_cast<size_t>(header.raw_size);
-  uint8_t* page = page_.resize(raw_size);
+  CAIRN_CHECK_OK(resize(page_, raw_size));
+  uint8_t* page = page_.data.get();
   if (levels > 0) std::memcpy(page, stored.data(), levels);
   codec::ByteView values = stored.subspan(levels);
   if (header.compressed && raw_size > levels) {

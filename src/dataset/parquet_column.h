@@ -1,5 +1,6 @@
 // The entries of one column of a Parquet file, page by page through its row groups: for each entry its repetition and definition
-// level and, where there is one, its value. Holds one page and the dictionary of the row group. Not thread-safe.
+// level and, where there is one, its value. Holds one page and the dictionary of the row group, out of a memory that the columns
+// of a reader share. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,19 @@ struct ParquetInput {
   os::Fd fd;
   std::string name;
   ParquetFooter footer;
+  size_t reader_bytes_max = 0;  // of each reader
+};
+
+// What the columns of one reader may still allocate.
+struct ParquetMemory {
+  size_t bytes_left = 0;
 };
 
 class ParquetColumn {
  public:
   // Entries of the row groups from `first` to before `last`. Nothing is read yet.
-  ParquetColumn(std::shared_ptr<const ParquetInput> input, size_t leaf, size_t first_row_group, size_t last_row_group);
+  ParquetColumn(std::shared_ptr<const ParquetInput> input, std::shared_ptr<ParquetMemory> memory, size_t leaf, size_t first_row_group,
+                size_t last_row_group);
 
   // Moves to the next entry (the first call: to the first); at_end() after the last. data_corrupt, format_unsupported (an encoding
   // or codec, by name).
@@ -44,8 +52,6 @@ class ParquetColumn {
   struct Buffer {
     std::unique_ptr<uint8_t[]> data;
     size_t size = 0, capacity = 0;
-    // Uninitialised: a size that lies costs nothing until it is filled.
-    uint8_t* resize(size_t count);
     codec::ByteView view() const { return {data.get(), size}; }
   };
   struct PageHeader;
@@ -62,6 +68,9 @@ class ParquetColumn {
   Status next_page();
   Result<size_t> read_header(PageHeader& header);
   Status check_header(const PageHeader& header, uint64_t room) const;
+  Status take_memory(size_t bytes);
+  // Uninitialised: a size that lies costs nothing until it is filled.
+  Status resize(Buffer& buffer, size_t count);
   Status read_at(uint64_t offset, std::span<uint8_t> out) const;
   Status unpack(codec::ByteView stored, size_t raw_size, Buffer& out, size_t keep) const;
   Status load_dictionary(const PageHeader& header, codec::ByteView stored);
@@ -73,6 +82,7 @@ class ParquetColumn {
   Status read_value();
 
   std::shared_ptr<const ParquetInput> input_;
+  std::shared_ptr<ParquetMemory> memory_;
   const ParquetLeaf& leaf_;
   size_t leaf_index_, row_group_, last_row_group_;
   // Of the chunk

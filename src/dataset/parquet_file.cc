@@ -80,10 +80,11 @@ class Rows final : public ParquetRows {
   Rows(std::shared_ptr<const ParquetInput> input, std::vector<const ParquetNode*> nodes, size_t first, size_t last)
       : input_(std::move(input)), nodes_(std::move(nodes)) {
     for (size_t group = first; group < last; ++group) rows_left_ += input_->footer.row_groups[group].rows;
+    auto memory = std::make_shared<ParquetMemory>(ParquetMemory{input_->reader_bytes_max});
     columns_.resize(input_->footer.leaves.size());
     for (const ParquetNode* node : nodes_) {
       for (size_t leaf = node->leaf; leaf < node->leaf + node->leaf_count; ++leaf) {
-        columns_[leaf] = std::make_unique<ParquetColumn>(input_, leaf, first, last);
+        columns_[leaf] = std::make_unique<ParquetColumn>(input_, memory, leaf, first, last);
       }
     }
   }
@@ -106,9 +107,7 @@ class Rows final : public ParquetRows {
     json += '{';
     for (const ParquetNode* node : nodes_) {
       CAIRN_CHECK_OK(append_named(*node, 0, json));
-      if (json.size() > kParquetRowBytesMax) {
-        return Error(Code::kLimitExceeded, fmt::format("{}: a row has more than {} bytes", input_->name, kParquetRowBytesMax));
-      }
+      if (json.size() > kParquetRowBytesMax) return row_too_long();
     }
     json += '}';
     return true;
@@ -117,6 +116,10 @@ class Rows final : public ParquetRows {
  private:
   Error corrupt(const ParquetColumn& column, std::string_view what) const {
     return Error(Code::kDataCorrupt, fmt::format("{}: column {} {}", input_->name, column.leaf().path, what));
+  }
+
+  Error row_too_long() const {
+    return Error(Code::kLimitExceeded, fmt::format("{}: a row has more than {} bytes", input_->name, kParquetRowBytesMax));
   }
 
   Status append_named(const ParquetNode& node, uint32_t rep_level, std::string& json) {
@@ -137,6 +140,7 @@ class Rows final : public ParquetRows {
     }
     switch (node.kind) {
       case ParquetNode::Kind::kLeaf:
+        if (first.bytes().size() > kParquetRowBytesMax) return row_too_long();
         append_leaf(first, json);
         return first.advance();
       case ParquetNode::Kind::kStruct:
@@ -186,8 +190,8 @@ class Rows final : public ParquetRows {
 
 class Strings final : public ParquetStrings {
  public:
-  Strings(std::shared_ptr<const ParquetInput> input, size_t leaf, size_t first, size_t last)
-      : column_(std::move(input), leaf, first, last) {}
+  Strings(const std::shared_ptr<const ParquetInput>& input, size_t leaf, size_t first, size_t last)
+      : column_(input, std::make_shared<ParquetMemory>(ParquetMemory{input->reader_bytes_max}), leaf, first, last) {}
   Result<bool> next(std::string_view& value, bool& null) override {
     CAIRN_CHECK_OK(column_.advance());
     if (column_.at_end()) return false;
@@ -291,12 +295,13 @@ Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(const std::string& 
   return open(std::move(file.fd), path);
 }
 
-Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(os::Fd fd, std::string name) {
+Result<std::shared_ptr<const ParquetFile>> ParquetFile::open(os::Fd fd, std::string name, size_t reader_bytes_max) {
   CAIRN_TRY(os::EntryStat stat, os::stat_fd(fd.get(), name));
   auto input = std::make_shared<ParquetInput>();
   CAIRN_TRY(input->footer, read_footer(fd, stat.size, name));
   input->fd = std::move(fd);
   input->name = std::move(name);
+  input->reader_bytes_max = reader_bytes_max;
   return std::shared_ptr<const ParquetFile>(std::make_shared<File>(std::move(input)));
 }
 

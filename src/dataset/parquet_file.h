@@ -4,8 +4,9 @@
 // decimals, times, maps, encryption) is format_unsupported and named when a column that holds it is asked for; other columns may
 // hold what they like.
 //
-// Every length and count of the file is checked; data_corrupt names the file and the column. Memory is bounded by one page of each
-// column asked for (at most kParquetPageBytesMax) and the row. The file is read as it is needed: file_changed when it became
+// Every length and count of the file is checked; data_corrupt names the file and the column. A reader holds one page and one
+// dictionary of each column asked for, stored and unpacked, kParquetReaderBytesMax in all (limit_exceeded), and the row. Beyond
+// that, a file of N bytes may give any number of rows up to kParquetRowsMax: who keeps something of each row counts them. The file is read as it is needed: file_changed when it became
 // shorter. A ParquetFile is immutable and shared by threads; a reader made of it belongs to one thread and keeps the file alive.
 #pragma once
 
@@ -22,6 +23,7 @@ namespace cairn::dataset {
 
 inline constexpr uint32_t kParquetFooterBytesMax = 64u * 1024 * 1024;
 inline constexpr uint32_t kParquetPageBytesMax = 1024u * 1024 * 1024;
+inline constexpr size_t kParquetReaderBytesMax = 2 * size_t{kParquetPageBytesMax};
 inline constexpr size_t kParquetRowBytesMax = 256u * 1024 * 1024;
 
 // Rows as JSON objects.
@@ -46,7 +48,7 @@ class ParquetFile {
   // A regular file, not a link.
   static Result<std::shared_ptr<const ParquetFile>> open(const std::string& path);
   // The same of an open descriptor; `name` is for messages.
-  static Result<std::shared_ptr<const ParquetFile>> open(os::Fd fd, std::string name);
+  static Result<std::shared_ptr<const ParquetFile>> open(os::Fd fd, std::string name, size_t reader_bytes_max = kParquetReaderBytesMax);
   virtual ~ParquetFile() = default;
 
   virtual const std::string& name() const = 0;

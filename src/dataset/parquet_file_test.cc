@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "dataset/parquet_fixture.h"
 #include "dataset/parquet_thrift.h"
 #include "os/file_system.h"
 #include "testing/temporary_folder.h"
@@ -19,6 +20,7 @@ namespace cairn::dataset {
 namespace {
 
 using ::testing::HasSubstr;
+using test::ParquetField;
 using Json = nlohmann::json;
 
 const std::string kGolden = CAIRN_SOURCE_DIR "/tests/golden/parquet/";
@@ -124,10 +126,11 @@ TEST(ParquetFile, RefusesByName) {
   EXPECT_EQ(strings.error().code(), Code::kDataInvalid);
 }
 
-std::shared_ptr<const ParquetFile> open_bytes(const std::string& bytes, Error* error = nullptr) {
+std::shared_ptr<const ParquetFile> open_bytes(const std::string& bytes, Error* error = nullptr,
+                                              size_t reader_bytes_max = kParquetReaderBytesMax) {
   os::Fd fd(memfd_create("parquet", MFD_CLOEXEC));
   EXPECT_TRUE(os::write_all(fd.get(), codec::as_bytes(bytes), "test"));
-  auto file = ParquetFile::open(std::move(fd), "test");
+  auto file = ParquetFile::open(std::move(fd), "test", reader_bytes_max);
   if (!file && error != nullptr) *error = file.error();
   return file.value_or(nullptr);
 }
@@ -206,6 +209,60 @@ TEST(ParquetFile, SaysSoWhenTheFileShrinks) {
   ASSERT_EQ(symlink("x.parquet", (folder / "link.parquet").c_str()), 0);
   EXPECT_EQ(ParquetFile::open(folder / "link.parquet").error().code(), Code::kPathTypeConflict);
   EXPECT_EQ(ParquetFile::open(folder / "none.parquet").error().code(), Code::kFileNotFound);
+}
+
+// A run of nulls is a few bytes, however many rows it gives.
+TEST(ParquetFile, BoundsTheRowsOfAFile) {
+  auto file_of = [](int64_t rows) { return test::parquet_file({{"text"}}, 1, test::page_of_nulls(rows), rows); };
+  auto file = open_bytes(file_of(100'000));
+  ASSERT_NE(file, nullptr);
+  auto rows = file->strings("text");
+  ASSERT_TRUE(rows);
+  std::string_view value;
+  bool null = false;
+  int64_t count = 0;
+  while (*(*rows)->next(value, null)) count += null ? 1 : 0;
+  EXPECT_EQ(count, 100'000);
+  Error error(Code::kInternal, "");
+  EXPECT_EQ(open_bytes(file_of(int64_t{1} << 41), &error), nullptr);
+  EXPECT_EQ(error.code(), Code::kLimitExceeded);
+  EXPECT_THAT(error.message(), HasSubstr("more than 4000000000 rows"));
+}
+
+// The name of a group stands in the path of each leaf below it.
+TEST(ParquetFile, BoundsThePathsOfAFile) {
+  auto open = [](size_t name_bytes, size_t depth, size_t leaves, Error& error) {
+    std::vector<ParquetField> fields;
+    for (size_t i = 0; i + 1 < depth; ++i) fields.push_back({std::string(name_bytes, 'g'), 1});
+    fields.push_back({std::string(name_bytes, 'g'), static_cast<int64_t>(leaves)});
+    for (size_t i = 0; i < leaves; ++i) fields.push_back({"x", 0});
+    return open_bytes(test::parquet_file(fields, 1, test::page_of_nulls(1), 1), &error) != nullptr;
+  };
+  Error error(Code::kInternal, "");
+  EXPECT_TRUE(open(1'000, 20, 10, error)) << error.to_string();
+  EXPECT_FALSE(open(500'000, 1, 1'000, error));
+  EXPECT_EQ(error.code(), Code::kLimitExceeded);
+  EXPECT_THAT(error.message(), HasSubstr("paths"));
+  EXPECT_FALSE(open(10'000, 20, 1, error));
+  EXPECT_EQ(error.code(), Code::kLimitExceeded);
+  EXPECT_FALSE(open(60'000, 1, 2'000, error));
+  EXPECT_EQ(error.code(), Code::kLimitExceeded);
+}
+
+// All columns of a reader share its memory: one dictionary may fit where a hundred do not.
+TEST(ParquetFile, BoundsTheMemoryOfAReader) {
+  constexpr int64_t kLeaves = 100, kValues = 1'000;
+  std::vector<ParquetField> fields = {{"one"}, {"many", kLeaves}};
+  for (int64_t i = 0; i < kLeaves; ++i) fields.push_back({"leaf" + std::to_string(i)});
+  auto file = open_bytes(test::parquet_file(fields, 2, test::dictionary_page(kValues) + test::page_of_nulls(3), 3, true), nullptr, 1 << 20);
+  ASSERT_NE(file, nullptr);
+  auto one = read_all(*file, {"one"});
+  ASSERT_TRUE(one) << one.error().to_string();
+  EXPECT_EQ(one->size(), 3u);
+  auto many = read_all(*file, {"many"});
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().code(), Code::kLimitExceeded);
+  EXPECT_THAT(many.error().message(), HasSubstr("need more than 1 MiB"));
 }
 
 TEST(ThriftReader, StopsAtNonsense) {

@@ -63,6 +63,7 @@ class Parser {
   };
   Status build(ParquetNode& node, Levels levels, const std::string& parent, size_t depth, bool repeated_is_element);
   Status build_leaf(const SchemaElement& element, ParquetNode& node, Levels levels, const std::string& path);
+  Result<std::string> extend_path(const std::string& parent, const std::string& name);
   Status build_list(const std::string& path, ParquetNode& node, Levels levels, size_t depth);
 
   ThriftReader in_;
@@ -70,7 +71,7 @@ class Parser {
   const std::string& name_;
   ParquetFooter footer_;
   std::vector<SchemaElement> elements_;
-  size_t next_element_ = 0;
+  size_t next_element_ = 0, path_bytes_ = 0;
 };
 
 void Parser::parse_logical(SchemaElement& element) {
@@ -121,6 +122,16 @@ Status Parser::parse_schema(const Field& field) {
   return ok();
 }
 
+Result<std::string> Parser::extend_path(const std::string& parent, const std::string& name) {
+  size_t size = parent.empty() ? name.size() : parent.size() + 1 + name.size();
+  path_bytes_ += size;
+  if (size > kParquetPathBytesMax || path_bytes_ > kParquetPathsBytesMax) {
+    return Error(Code::kLimitExceeded, fmt::format("{}: the paths of its columns are longer than {} bytes, or than {} MiB in all", name_,
+                                                   kParquetPathBytesMax, kParquetPathsBytesMax >> 20));
+  }
+  return parent.empty() ? name : parent + "." + name;
+}
+
 // `repeated_is_element`: the node is what a list repeats, and its repetition is already in `levels`.
 Status Parser::build(ParquetNode& node, Levels levels, const std::string& parent, size_t depth, bool repeated_is_element) {
   if (next_element_ >= elements_.size()) return corrupt("its schema ends too early");
@@ -128,7 +139,8 @@ Status Parser::build(ParquetNode& node, Levels levels, const std::string& parent
     return Error(Code::kLimitExceeded, fmt::format("{}: its schema is more than {} levels deep", name_, kParquetSchemaDepthMax));
   }
   const SchemaElement& element = elements_[next_element_++];
-  std::string path = parent.empty() ? element.name : parent + "." + element.name;
+  std::string path;
+  CAIRN_TRY(path, extend_path(parent, element.name));
   node.name = element.name;
   node.leaf = footer_.leaves.size();
   bool repeated = element.repetition == Repetition::kRepeated;
@@ -175,7 +187,7 @@ Status Parser::build_list(const std::string& path, ParquetNode& node, Levels lev
   std::string parent = path;
   if (!is_element) {
     ++next_element_;
-    parent += "." + repeated.name;
+    CAIRN_TRY(parent, extend_path(path, repeated.name));
   }
   return build(node.children.emplace_back(), levels, parent, depth + 1, is_element);
 }
@@ -281,7 +293,9 @@ Status Parser::parse_row_groups(const Field& field) {
   int64_t rows = 0;
   for (size_t i = 0; i < count && in_.ok(); ++i) {
     CAIRN_CHECK_OK(parse_row_group(footer_.row_groups.emplace_back()));
-    if (footer_.row_groups.back().rows > INT64_MAX - rows) return corrupt("its row groups have too many rows");
+    if (footer_.row_groups.back().rows > kParquetRowsMax - rows) {
+      return Error(Code::kLimitExceeded, fmt::format("{}: its row groups have more than {} rows", name_, kParquetRowsMax), "split it");
+    }
     rows += footer_.row_groups.back().rows;
   }
   footer_.rows = rows;

@@ -12,6 +12,11 @@
 namespace cairn::dataset {
 
 inline constexpr size_t kParquetSchemaDepthMax = 32;
+// Names repeat in the paths of all that lies below them: of one path, and of all paths together.
+inline constexpr size_t kParquetPathBytesMax = 64 * 1024;
+inline constexpr size_t kParquetPathsBytesMax = 64 * 1024 * 1024;
+// A run of nulls takes a few bytes however long it is, so nothing else bounds what a small file makes its reader do.
+inline constexpr int64_t kParquetRowsMax = 4'000'000'000;
 
 enum class ParquetType : uint8_t { kBoolean, kInt32, kInt64, kInt96, kFloat, kDouble, kByteArray, kFixedByteArray };
 

@@ -64,10 +64,15 @@ Result<os::Fd> make_scratch_file(std::string folder) {
   return fd;
 }
 
-// Finds lines in bytes as they come.
+Error too_many_rows(const DataFile& file, uint64_t rows_max) {
+  return Error(Code::kLimitExceeded, fmt::format("{}: the data set has more than {} rows", file.name, rows_max));
+}
+
+// Finds lines in bytes as they come. `rows_max` is of the whole data set.
 class LineFinder {
  public:
-  LineFinder(DataFile& file, uint64_t begin) : file_(file), offset_(begin), line_begin_(begin) {}
+  LineFinder(DataFile& file, uint64_t begin, uint64_t rows_max)
+      : file_(file), offset_(begin), line_begin_(begin), rows_max_(rows_max) {}
 
   Status feed(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size();) {
@@ -80,6 +85,7 @@ class LineFinder {
         }
         in_text_ = true;
         line_begin_ = offset_ + at;
+        if (file_.first_row + file_.lines.size() >= rows_max_) return too_many_rows(file_, rows_max_);
         if (!file_.lines.add(line_begin_)) return too_far();
       }
       const void* found = std::memchr(bytes.data() + at, '\n', bytes.size() - at);
@@ -99,14 +105,15 @@ class LineFinder {
 
   DataFile& file_;
   uint64_t offset_, line_begin_;
+  const uint64_t rows_max_;
   uint64_t number_ = 1;
   bool in_text_ = false;
 };
 
-Status index_lines(DataFile& file) {
+Status index_lines(DataFile& file, uint64_t rows_max) {
   CAIRN_TRY(os::OpenFile open, open_data_file(file.path));
   file.stat = open.stat;
-  LineFinder finder(file, 0);
+  LineFinder finder(file, 0, rows_max);
   std::vector<uint8_t> buffer(kReadBytes);
   uint64_t offset = 0;
   for (;;) {
@@ -130,7 +137,7 @@ Status index_lines(DataFile& file) {
 
 class Files final : public SftFiles {
  public:
-  explicit Files(std::string scratch_folder) : scratch_folder_(std::move(scratch_folder)) {}
+  Files(std::string scratch_folder, uint64_t rows_max) : scratch_folder_(std::move(scratch_folder)), rows_max_(rows_max) {}
 
   Status add(const std::string& path, const std::string& name) {
     DataFile file;
@@ -138,9 +145,8 @@ class Files final : public SftFiles {
     file.name = name;
     file.parquet = is_parquet_name(name);
     file.first_row = size_;
-    CAIRN_CHECK_OK(file.parquet ? spool_parquet(file) : index_lines(file));
+    CAIRN_CHECK_OK(file.parquet ? spool_parquet(file) : index_lines(file, rows_max_));
     size_ += file.lines.size();
-    if (size_ > kSftRowsMax) return Error(Code::kLimitExceeded, fmt::format("more than {} rows", kSftRowsMax));
     files_.push_back(std::move(file));
     return ok();
   }
@@ -220,6 +226,7 @@ class Files final : public SftFiles {
   Status spool_parquet(DataFile& file);
 
   std::string scratch_folder_;
+  const uint64_t rows_max_;
   std::vector<DataFile> files_;
   uint64_t size_ = 0;
   os::Fd scratch_;
@@ -241,13 +248,15 @@ Status Files::spool_parquet(DataFile& file) {
     return Error(Code::kDataInvalid, fmt::format("{} has neither a column 'messages' nor both 'prompt' and 'completion'; its columns: {}",
                                                  file.name, fmt::join(parquet->columns(), ", ")));
   }
+  // Before anything is written: rows may be far more than the bytes of a file suggest.
+  if (static_cast<uint64_t>(parquet->row_count()) > rows_max_ - size_) return too_many_rows(file, rows_max_);
   CAIRN_TRY(file.stat, stat_of(file.path));
   if (!scratch_.valid()) {
     CAIRN_TRY(scratch_, make_scratch_file(scratch_folder_));
   }
   CAIRN_TRY(std::unique_ptr<ParquetRows> rows, parquet->rows(columns));
   std::string json, buffer;
-  LineFinder finder(file, scratch_end_);
+  LineFinder finder(file, scratch_end_, rows_max_);
   auto flush = [&]() -> Status {
     CAIRN_CHECK_OK(finder.feed(buffer));
     std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(buffer.data()), buffer.size());
@@ -275,7 +284,7 @@ Status Files::spool_parquet(DataFile& file) {
 
 }  // namespace
 
-Result<std::unique_ptr<SftFiles>> SftFiles::open(const std::string& path, const std::string& scratch_folder) {
+Result<std::unique_ptr<SftFiles>> SftFiles::open(const std::string& path, const std::string& scratch_folder, uint64_t rows_max) {
   struct ::stat facts {};
   if (::stat(path.c_str(), &facts) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
@@ -283,7 +292,7 @@ Result<std::unique_ptr<SftFiles>> SftFiles::open(const std::string& path, const 
     }
     return Error::from_errno(errno, path);
   }
-  auto files = std::make_unique<Files>(scratch_folder);
+  auto files = std::make_unique<Files>(scratch_folder, rows_max);
   SftFileList list;
   if (S_ISDIR(facts.st_mode)) {
     CAIRN_TRY(list, list_sft_files(path));

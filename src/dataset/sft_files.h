@@ -24,8 +24,9 @@ inline constexpr size_t kSftFilesMax = 100'000;
 class SftFiles {
  public:
   // data_missing_on_volume when there is nothing at `path`, data_invalid when it holds no row, limit_exceeded names a line longer
-  // than kJsonBytesMax. `scratch_folder` may be empty: TMPDIR or /tmp.
-  static Result<std::unique_ptr<SftFiles>> open(const std::string& path, const std::string& scratch_folder);
+  // than kJsonBytesMax, or the file in which the rows become more than `rows_max`. `scratch_folder` may be empty: TMPDIR or /tmp.
+  static Result<std::unique_ptr<SftFiles>> open(const std::string& path, const std::string& scratch_folder,
+                                                uint64_t rows_max = kSftRowsMax);
   virtual ~SftFiles() = default;
 
   virtual uint64_t size() const = 0;

@@ -8,6 +8,7 @@
 
 #include "dataset/json_value.h"
 #include "dataset/line_index.h"
+#include "dataset/parquet_fixture.h"
 #include "dataset/sft_file_list.h"
 #include "testing/temporary_folder.h"
 
@@ -48,6 +49,24 @@ TEST(SftFiles, FindsTheLinesOfAFile) {
   EXPECT_EQ((*files)->where(1), "a.jsonl, line 4");
   EXPECT_EQ((*files)->where(2), "a.jsonl, line 5");
   EXPECT_FALSE((*files)->from_columns(0));
+}
+
+TEST(SftFiles, BoundsTheRowsOfADataSet) {
+  testing::TemporaryFolder folder;
+  write(folder / "d/a.jsonl", "{}\n{}\n\n{}\n");
+  write(folder / "d/b.jsonl", "{}\n{}\n");
+  EXPECT_EQ((*SftFiles::open(folder / "d", "", 5))->size(), 5u);
+  auto refused = SftFiles::open(folder / "d", "", 4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kLimitExceeded);
+  EXPECT_THAT(refused.error().message(), HasSubstr("b.jsonl: the data set has more than 4 rows"));
+  // A hundred bytes of Parquet: refused before the first of its rows is written to scratch, here to a folder that is not there.
+  constexpr int64_t kRows = 600'000'000;
+  write(folder / "x.parquet", test::parquet_file({{"messages"}}, 1, test::page_of_nulls(kRows), kRows));
+  refused = SftFiles::open(folder / "x.parquet", folder / "absent");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kLimitExceeded);
+  EXPECT_THAT(refused.error().message(), HasSubstr("x.parquet: the data set has more than 500000000 rows"));
 }
 
 // Lines longer and shorter than the blocks the file is read in.
