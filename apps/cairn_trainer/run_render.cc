@@ -9,7 +9,9 @@
 
 #include "base/whole_number.h"
 #include "cairn_trainer/subcommands.h"
+#include "config/training_paths.h"
 #include "os/file_system.h"
+#include "trainer/model_files.h"
 #include "trainer/sft_data.h"
 
 namespace cairn::apps {
@@ -83,14 +85,21 @@ std::string marked(const dataset::TokenizedText& tokens, size_t count, const dat
 void print_sample(uint64_t place, const dataset::SftRows& rows, const dataset::SftSample& sample, const config::DataSettings& data,
                   const dataset::Tokenizer& tokenizer, bool terminal) {
   size_t tokens = sample.tokens.ids.size(), trained = 0;
-  // A row holds one token less than it reads: the last is only a target.
-  size_t seen = std::min(tokens, static_cast<size_t>(data.seq_len * data.micro_batch_size) + 1);
+  size_t seen = sample.ids_used;
   for (size_t i = 1; i < seen; ++i) trained += sample.tokens.trainable[i];
   std::string line = fmt::format("--- sample {} of {}: {}, {} tokens, {} trained", place + 1, rows.samples_per_epoch(), sample.where,
                                  tokens, sample.skipped ? 0 : trained);
   if (seen < tokens) line += fmt::format(", cut to {}", seen);
   if (sample.skipped) line += fmt::format(", skipped: nothing to train on among the first {}", data.seq_len);
   std::fprintf(stdout, "%s\n%s\n", shown(line, terminal).c_str(), marked(sample.tokens, seen, tokenizer, terminal).c_str());
+}
+
+// 0 where the model itself does not lie beside its tokenizer yet.
+Result<int64_t> positions_of(const config::TrainingConfig& config, const std::string& volume_root) {
+  if (config.model.name.empty()) return int64_t{0};
+  CAIRN_TRY(std::string folder, config::on_volume(volume_root, config.model.name));
+  auto spec = trainer::load_decoder_spec(os::posix_file_system(), folder);
+  return spec ? spec->max_position_embeddings : int64_t{0};
 }
 
 Status render(const RenderRequest& request) {
@@ -101,7 +110,8 @@ Status render(const RenderRequest& request) {
                  "render wants mode = \"sft\" with data.name");
   }
   CAIRN_TRY(auto tokenizer, trainer::open_tokenizer(config, request.volume_root));
-  CAIRN_TRY(auto rows, trainer::open_sft_rows({config, config.data, false, 0, request.volume_root, {}}, tokenizer));
+  CAIRN_TRY(int64_t positions_max, positions_of(config, request.volume_root));
+  CAIRN_TRY(auto rows, trainer::open_sft_rows({config, config.data, false, 0, positions_max, request.volume_root, {}}, tokenizer));
   for (const std::string& file : rows->left_aside()) std::fprintf(stderr, "left aside, of another split: %s\n", file.c_str());
   bool terminal = ::isatty(STDOUT_FILENO) != 0;
   for (uint64_t place = 0; place < std::min(request.count, rows->samples_per_epoch()); ++place) {

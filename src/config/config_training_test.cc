@@ -57,7 +57,7 @@ TEST(TrainingConfig, SftDefaults) {
   EXPECT_EQ(config.dist_timeout_seconds, 3600);
   EXPECT_TRUE(config.env_vars.empty());
   EXPECT_EQ(config.num_processes, 1);
-  EXPECT_EQ(config.model.seq_len, 2048);
+  EXPECT_EQ(config.model.seq_len, std::nullopt);
   EXPECT_FALSE(config.model.activation_checkpointing);
   EXPECT_EQ(config.model.activation_checkpointing_freq, 1);
   EXPECT_EQ(config.model.head_token_chunk_size, 8192);
@@ -162,7 +162,7 @@ TEST(TrainingConfig, BothEndsOfEveryRange) {
       {"seed", "0", "-1", "9223372036854775807", "1.5"},
       {"dist_timeout_seconds", "1", "0", "604800", "604801"},
       {"gc.interval", "1", "0", "1000000000000", "1000000000001"},
-      {"model.seq_len", "1", "0", "1048576", "1048577"},
+      {"model.seq_len", "128", "0", "1048576", "1048577"},
       {"model.fused_lm_head_token_chunk_size", "1", "0", "1048576", "1048577"},
       {"model.ac.freq", "1", "0", "10000", "10001"},
       {"model.debug.num_layers", "1", "0", "10000", "10001"},
@@ -273,6 +273,9 @@ TEST(TrainingConfig, WhatMustFitTogether) {
       {with(with(s, "data.seq_len = 1048576"), "data.micro_batch_size = 2"), "t.toml, line 4: 'data.micro_batch_size' times seq_len is more than 1048576 tokens"},
       {with(with(s, "data.batch_size = 8"), "deployment.num_train_gpus = 3"),
        "t.toml, line 4: 'data.batch_size' is 8, which 3 processes with micro_batch_size = 1 cannot share evenly (take a multiple of 3)"},
+      {with(with(s, "data.seq_len = 512"), "model.seq_len = 256"),
+       "t.toml, line 2: 'model.seq_len' is 256, less than data.seq_len = 512 (leave it out: then the model's max_position_embeddings counts)"},
+      {with(with(s, "model.seq_len = 256"), "val.data = { name = \"v\", seq_len = 257 }"), "t.toml, line 2: 'model.seq_len' is 256, less than val.data.seq_len = 257"},
       {with(s, "deployment.num_train_gpus = 16"), "t.toml, line 8: 'deployment.num_train_gpus' is 16, more than the 8 GPUs of a node (gpus_per_node)"},
       {with(s, "val.num_samples = 1"), "t.toml, line 8: 'val.num_samples' is a setting of mode = \"pretrain\""},
       {with(s, "optim.momentum = 0.9"), "t.toml, line 8: 'optim.momentum' is no setting of type = \"adamw\""},

@@ -50,6 +50,12 @@ void check_data(TomlSection section, const DataSettings& data) {
   }
 }
 
+void check_length(TomlSection top, const TrainingConfig& config, const char* key, int64_t length) {
+  if (!config.model.seq_len || length <= *config.model.seq_len) return;
+  top.section("model").complain("seq_len", fmt::format("is {}, less than {} = {}", *config.model.seq_len, key, length),
+                                "leave it out: then the model's max_position_embeddings counts");
+}
+
 void check_batches(TomlSection top, const TrainingConfig& config) {
   int64_t per_pass = config.num_processes * config.data.micro_batch_size;
   if (config.data.batch_size % per_pass == 0) return;
@@ -132,6 +138,8 @@ void check_training_config(TomlSection top, const TrainingConfig& config) {
   check_data(data, config.data);
   check_renderer(top, config);
   if (config.val) check_data(top.section("val").section("data"), config.val->data);
+  check_length(top, config, "data.seq_len", config.data.seq_len);
+  if (config.val) check_length(top, config, "val.data.seq_len", config.val->data.seq_len);
   check_batches(top, config);
   check_optimizer(top, config);
   check_scheduler(top, config);

@@ -31,7 +31,9 @@ struct ModelSettings {
   // Folder with config.json, tokenizer.json and (sft) weights: relative to the volume or /volume/…. Empty only with fake data:
   // then the model is kSmokeModelConfig with random weights, and nothing is read.
   std::string name;
-  int64_t seq_len = 2048;  // longest sequence the model may see, in tokens; refused beyond its max_position_embeddings
+  // Longest sequence the model sees, in tokens: rows of data.seq_len fit, longer samples of conversations are cut. Refused beyond
+  // the model's max_position_embeddings, which is what counts when this is empty.
+  std::optional<int64_t> seq_len;
   bool activation_checkpointing = false;  // [model.ac] mode = "full"
   int64_t activation_checkpointing_freq = 1;
   int64_t head_token_chunk_size = 8192;   // fused_lm_head_token_chunk_size in tokens; 0: "disabled"

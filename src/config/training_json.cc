@@ -18,7 +18,7 @@ Json or_null(const std::optional<T>& value) {
 Json model_json(const ModelSettings& model) {
   Json json;
   json["name"] = model.name;
-  json["seq_len"] = model.seq_len;
+  json["seq_len"] = or_null(model.seq_len);
   json["dtype"] = model.dtype;
   if (model.head_token_chunk_size == 0) {
     json["fused_lm_head_token_chunk_size"] = "disabled";

@@ -10,7 +10,8 @@ constexpr int64_t kLayersMax = 10'000;
 void read_model(TomlSection section, ModelSettings& model) {
   refuse_unbuilt(section, "model");
   section.text("name", model.name);
-  section.number("seq_len", model.seq_len, 1, kTokensPerRowMax);
+  int64_t seq_len = 0;
+  if (section.number("seq_len", seq_len, 1, kTokensPerRowMax)) model.seq_len = seq_len;
   section.choice("dtype", model.dtype, {"auto", "float32", "bfloat16"});
   const std::string chunk = "fused_lm_head_token_chunk_size";
   std::string disabled;

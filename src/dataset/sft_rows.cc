@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ class Rows final : public SftRows {
         encoder_(std::move(encoder)),
         renderer_(make_renderer(options.renderer)),
         row_tokens_(static_cast<size_t>(options.seq_len * options.micro_batch_size)),
+        sample_tokens_(options.sample_tokens_max > 0 ? std::min(row_tokens_, static_cast<size_t>(options.sample_tokens_max)) : row_tokens_),
         lengths_(files_->size(), kUnknown) {
     bool shuffled = options_.shuffle && !options_.validation;
     std::string text = fmt::format("sft {} {} {}", files_->fingerprint(), shuffled, shuffled ? options_.seed : 0);
@@ -71,7 +73,7 @@ class Rows final : public SftRows {
   std::unique_ptr<SftFiles> files_;
   std::unique_ptr<Encoder> encoder_;
   std::unique_ptr<const Renderer> renderer_;
-  const size_t row_tokens_;
+  const size_t row_tokens_, sample_tokens_;
   CountCursor cursor_;
   std::vector<uint32_t> lengths_;  // of rows, once they were tokenized
   std::optional<Permutation> order_;
@@ -116,7 +118,7 @@ Status Rows::measure(uint64_t row) {
   size_t seen = std::min(tokens_.ids.size(), static_cast<size_t>(options_.seq_len) + 1);
   auto begin = tokens_.trainable.begin();
   bool learns = seen >= 2 && std::find(begin + 1, begin + static_cast<ptrdiff_t>(seen), 1) != begin + static_cast<ptrdiff_t>(seen);
-  lengths_[row] = learns ? static_cast<uint32_t>(std::min(tokens_.ids.size() - 1, row_tokens_)) + kSkipped : kSkipped;
+  lengths_[row] = learns ? static_cast<uint32_t>(std::min(tokens_.ids.size() - 1, sample_tokens_)) + kSkipped : kSkipped;
   return ok();
 }
 
@@ -162,7 +164,7 @@ Status Rows::take_row(RowBuilder* builder) {
     if (used > 0 && (used + length > row_tokens_ || (options_.validation && epoch_ != epoch))) return ok();
     if (builder) {
       CAIRN_CHECK_OK(measure(row));
-      builder->append(tokens_.ids, tokens_.trainable);
+      builder->append(std::span(tokens_.ids).first(length + 1), std::span(tokens_.trainable).first(length + 1));
     }
     used += length;
     ++samples_;
@@ -212,6 +214,7 @@ Result<SftSample> Rows::look(uint64_t place) {
   CAIRN_TRY(sample.rendered, render(row));
   CAIRN_CHECK_OK(measure(row));
   sample.tokens = tokens_;
+  sample.ids_used = std::min(tokens_.ids.size(), sample_tokens_ + 1);
   sample.skipped = lengths_[row] == kSkipped;
   return sample;
 }

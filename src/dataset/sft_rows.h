@@ -26,6 +26,7 @@ struct SftRowsOptions {
   uint64_t seed = 0;
   int64_t seq_len = 0;           // a sample without a trainable token among its first seq_len is skipped
   int64_t micro_batch_size = 1;  // a row is seq_len * micro_batch_size tokens
+  int64_t sample_tokens_max = 0;  // what is longer is cut; 0: only to a row
   uint32_t vocab_size = 0;       // of the model; a tokenizer with more ids is refused. 0: not checked
   // Rows end where the epoch ends, so that an epoch holds every sample once; no shuffle.
   bool validation = false;
@@ -40,6 +41,7 @@ struct SftSample {
   std::string where;
   RenderedText rendered;
   TokenizedText tokens;
+  size_t ids_used = 0;  // of the tokens, when a row holds no more of them (its last id is only a target)
   bool skipped = false;
 };
 

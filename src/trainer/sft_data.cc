@@ -50,6 +50,8 @@ Result<std::unique_ptr<dataset::SftRows>> open_sft_rows(const SftDataRequest& re
   options.seed = request.data.seed;
   options.seq_len = request.data.seq_len;
   options.micro_batch_size = request.data.micro_batch_size;
+  // A row may be longer than what the model can see at once; a sample may not.
+  options.sample_tokens_max = request.config.model.seq_len.value_or(request.positions_max);
   options.vocab_size = request.vocab_size;
   options.validation = request.validation;
   options.tokenizer_name = tokenizer_name(request.config);

@@ -17,6 +17,7 @@ struct SftDataRequest {
   const config::DataSettings& data;  // config.data or config.val->data
   bool validation = false;           // an epoch is a fixed list of rows
   uint32_t vocab_size = 0;           // of the model; 0: not known
+  int64_t positions_max = 0;         // its max_position_embeddings; 0: not known
   std::string volume_root;
   std::function<void(const std::string&)> warn;  // of skipped samples, while rows are made; may be empty
 };

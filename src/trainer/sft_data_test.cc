@@ -44,11 +44,12 @@ class SftData : public ::testing::Test {
     return *config;
   }
 
-  std::string trained_text(const std::string& renderer) {
-    config::TrainingConfig config = config_with(renderer);
+  std::string trained_text(const std::string& renderer) { return trained_text(config_with(renderer), 0); }
+
+  std::string trained_text(const config::TrainingConfig& config, int64_t positions_max) {
     auto tokenizer = open_tokenizer(config, folder_.path());
     if (!tokenizer) return tokenizer.error().message();
-    auto rows = open_sft_rows({config, config.data, true, (*tokenizer)->vocab_size(), folder_.path(), {}}, *tokenizer);
+    auto rows = open_sft_rows({config, config.data, true, (*tokenizer)->vocab_size(), positions_max, folder_.path(), {}}, *tokenizer);
     if (!rows) return rows.error().message();
     auto row = (*rows)->next();
     if (!row) return row.error().message();
@@ -68,11 +69,27 @@ TEST_F(SftData, WhatIsLearntIsWhatTheConfigSays) {
   EXPECT_EQ(trained_text("qwen3"), "Größe?<think>\n\n</think>\n\nÇa va 🙂<|im_end|>");
 }
 
+// A row of several passes' worth of tokens holds samples that the model could not see whole.
+TEST_F(SftData, SamplesEndWhereTheModelDoes) {
+  config::TrainingConfig config = config_with("prime-qwen3");
+  std::string whole = trained_text(config, 0);
+  EXPECT_EQ(trained_text(config, 64), whole);
+  config.data.seq_len = 20;
+  config.data.micro_batch_size = 4;
+  EXPECT_EQ(trained_text(config, 0), whole);
+  std::string cut = trained_text(config, 20);
+  EXPECT_LT(cut.size(), whole.size());
+  EXPECT_EQ(whole.substr(0, cut.size()), cut);
+  // [model] seq_len is what the config asks for, and was found to fit the model.
+  config.model.seq_len = 20;
+  EXPECT_EQ(trained_text(config, 64), cut);
+}
+
 TEST_F(SftData, NamesWhatIsMissingOrDoesNotFit) {
   config::TrainingConfig config = config_with("qwen3");
   auto tokenizer = open_tokenizer(config, folder_.path());
   ASSERT_TRUE(tokenizer);
-  auto small = open_sft_rows({config, config.data, false, 10, folder_.path(), {}}, *tokenizer);
+  auto small = open_sft_rows({config, config.data, false, 10, 0, folder_.path(), {}}, *tokenizer);
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().code(), Code::kConfigInvalid);
   EXPECT_THAT(small.error().message(), HasSubstr("but the model only 10"));

@@ -51,7 +51,8 @@ Result<std::unique_ptr<RowSource>> open_shards(Opening& opening, const DataSetti
 }
 
 Result<std::unique_ptr<RowSource>> open_conversations(Opening& opening, const DataSettings& data, bool validation) {
-  SftDataRequest request{opening.config, data, validation, vocabulary(opening), opening.volume_root, opening.warn};
+  SftDataRequest request{opening.config, data, validation, vocabulary(opening), opening.spec.max_position_embeddings, opening.volume_root,
+                         opening.warn};
   CAIRN_TRY(std::unique_ptr<dataset::SftRows> rows, open_sft_rows(request, opening.tokenizer));
   for (const std::string& file : rows->left_aside()) {
     opening.warnings.push_back(fmt::format("{} belongs to another split and is not read", file));

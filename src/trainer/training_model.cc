@@ -35,6 +35,7 @@ Result<DecoderSpec> training_spec(const config::TrainingConfig& config, const st
     spec = with_layers(*spec, config.model.num_layers, folder + "/config.json");
     if (!spec) return spec;
   }
+  if (config.model.seq_len) CAIRN_CHECK_OK(check_length("model.seq_len", *config.model.seq_len, *spec));
   CAIRN_CHECK_OK(check_length("data.seq_len", config.data.seq_len, *spec));
   if (config.val) CAIRN_CHECK_OK(check_length("val.data.seq_len", config.val->data.seq_len, *spec));
   return spec;
