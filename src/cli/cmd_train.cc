@@ -41,6 +41,7 @@ Result<int> check_only(Context& context, const TrainOptions& options, const std:
     return 0;
   }
   CAIRN_TRY(config::TrainingConfig config, config::parse_training_config(text, options.config));
+  CAIRN_CHECK_OK(config::check_begins_anew(config));
   CAIRN_CHECK_OK(config::check_volume_given(config, !options.mounts.volumes.empty() || !head.volume.empty()));
   if (output.json()) {
     std::string resolved = config::resolved_training_config(config);

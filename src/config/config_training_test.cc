@@ -297,6 +297,9 @@ TEST(TrainingConfig, WhatMustFitTogether) {
       {with(s, "resume.dir = \"step_0\""), "t.toml, line 8: 'resume.dir' is 'step_0' by name"},
       {with(s, "resume.dir = \"/x/step_5\""), "t.toml, line 8: 'resume.dir' is '/x/step_5' is not on the volume"},
       {"[model]\nname = \"m\"\n[data]\nname = \"d\"\n", "t.toml: 'renderer.name' is missing: a path on the volume does not say how its model writes conversations"},
+      {std::string(kFake) + "[val.data]\nname = \"v\"\n[renderer]\nname = \"qwen3\"\n",
+       "t.toml: 'model.name' is missing: the conversations of val.data need a tokenizer (set it, or tokenizer.name)"},
+      {std::string(kFake) + "[val.data]\nname = \"v\"\n[tokenizer]\nname = \"t\"\n", "t.toml: 'renderer.name' is missing: a path on the volume"},
       {replaced(s, "\"qwen3\"", "\"auto\""), "t.toml, line 6: 'renderer.name' is \"auto\", and a path on the volume does not say"},
       {replaced(s, "\"qwen3\"", "\"llama3\""), "unsupported: t.toml, line 6: 'renderer.name' is \"llama3\", a renderer that is not built (accepted: \"qwen3\" | \"prime-qwen3\")"},
       {with(replaced(s, "\"qwen3\"", "\"prime-qwen3\""), "renderer.enable_thinking = false"), "t.toml, line 6: 'renderer.enable_thinking' is a setting of name = \"qwen3\""},
@@ -430,6 +433,27 @@ TEST(TrainingPaths, FilesOfFolders) {
   std::vector<TrainingPath> own = training_paths(parsed(with(kSft, "tokenizer.name = \"t\"")));
   EXPECT_EQ(own[0].files, Files{"config.json"});
   EXPECT_EQ(own[1].files, Files{"tokenizer.json"});
+  // Weights, unless they are random or a checkpoint's.
+  const Files weights{"model.safetensors", "model.safetensors.index.json"};
+  EXPECT_EQ(training_paths(parsed(kSft))[0].one_of, weights);
+  EXPECT_EQ(training_paths(parsed(with(kSft, "model.debug.random_init = true")))[0].one_of, Files{});
+  EXPECT_EQ(training_paths(parsed(kPretrain))[0].one_of, Files{});
+  EXPECT_EQ(training_paths(parsed(with(kSft, "resume.dir = \"runs/a/checkpoints/step_5\"")))[0].one_of, Files{});
+  // Fake data beside real conversations to measure on.
+  std::string fake = std::string(kFake) + "[model]\nname = \"m\"\n[val.data]\nname = \"v\"\n[renderer]\nname = \"qwen3\"\n";
+  EXPECT_EQ(training_paths(parsed(fake))[0].files, (Files{"config.json", "tokenizer.json"}));
+  EXPECT_EQ(training_paths(parsed(fake))[0].one_of, weights);
+}
+
+TEST(TrainingPaths, ANewRunHasNoCheckpointsOfItsOwn) {
+  EXPECT_TRUE(check_begins_anew(parsed(kSft)));
+  EXPECT_TRUE(check_begins_anew(parsed(with(kSft, "resume.dir = \"runs/a/checkpoints/step_5\""))));
+  for (const std::string& own : {std::string(kSft) + "[resume]\n", with(kSft, "resume.step = 5")}) {
+    Status refused = check_begins_anew(parsed(own));
+    ASSERT_FALSE(refused) << own;
+    EXPECT_EQ(refused.error().code(), Code::kConfigInvalid);
+    EXPECT_NE(refused.error().hint().find("dir = \"runs/RUN/checkpoints/step_N\""), std::string::npos);
+  }
 }
 
 TEST(TrainingPaths, WantedKinds) {

@@ -21,6 +21,9 @@ void check_model(TomlSection top, const TrainingConfig& config) {
   if (config.model.name.empty() && !model.has("name") && !smoke) {
     model.complain("name", "is missing", "it is the folder with config.json and tokenizer.json: a path on the volume, like \"models/qwen3-0.6b\"");
   }
+  if (config.model.name.empty() && config.tokenizer.name.empty() && reads_conversations(config)) {
+    model.complain("name", "is missing: the conversations of val.data need a tokenizer", "set it, or tokenizer.name");
+  }
   check_path(model, "name", config.model.name);
   check_path(top.section("tokenizer"), "name", config.tokenizer.name);
   TomlSection debug = model.section("debug");
@@ -124,7 +127,7 @@ void check_renderer(TomlSection top, const TrainingConfig& config) {
     if (top.has("renderer")) top.complain("renderer", "belongs to mode = \"sft\": shards hold tokens, not conversations");
     return;
   }
-  if (config.data.kind != DataKind::kSft || config.renderer.kind != RendererKind::kNone) return;
+  if (!reads_conversations(config) || config.renderer.kind != RendererKind::kNone) return;
   section.complain("name", section.has("name") ? "is \"auto\", and a path on the volume does not say how its model writes conversations"
                                                : "is missing: a path on the volume does not say how its model writes conversations",
                    "write [renderer] with name = \"qwen3\" or \"prime-qwen3\"");

@@ -104,12 +104,16 @@ TrainingConfig read_config(TomlSection top) {
     top.know("resume");
   }
   read_renderer(top.section("renderer"), config.renderer);
-  read_deployment(top.section("deployment"), config.num_processes);
+  read_deployment(top.section("deployment"), config);
   read_monitors(top.section("monitors"), top.section("log"), config.monitors);
   return config;
 }
 
 }  // namespace
+
+bool reads_conversations(const TrainingConfig& config) {
+  return config.data.kind == DataKind::kSft || (config.val && config.val->data.kind == DataKind::kSft);
+}
 
 Result<TrainingConfig> parse_training_config(std::string_view text, const std::string& file) {
   CAIRN_TRY(TomlReader reader, TomlReader::parse(text, file));

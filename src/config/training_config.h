@@ -151,6 +151,7 @@ struct TrainingConfig {
   int64_t dist_timeout_seconds = 3600;
   std::map<std::string, std::string> env_vars;
   int64_t num_processes = 1;         // [deployment] num_train_gpus; on a CPU node: processes
+  bool gpus_named = false;           // num_train_gpus was written: without gpu_type the run asks for as many
   ModelSettings model;
   TokenizerSettings tokenizer;
   DataSettings data;
@@ -162,6 +163,9 @@ struct TrainingConfig {
   RendererSettings renderer;
   MonitorSettings monitors;
 };
+
+// Whether training or validation reads conversations, which need a tokenizer and a renderer.
+bool reads_conversations(const TrainingConfig& config);
 
 // config_invalid names file, line and key, for an unknown key also the nearest known one; config_unsupported names a known
 // setting that this trainer does not have. Fields not mentioned in the file hold the defaults of its mode.

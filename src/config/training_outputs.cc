@@ -45,14 +45,15 @@ void read_resume(TomlSection section, ResumeSettings& resume) {
   section.text("dir", resume.dir);
 }
 
-void read_deployment(TomlSection section, int64_t& num_processes) {
+void read_deployment(TomlSection section, TrainingConfig& config) {
+  int64_t& num_processes = config.num_processes;
   std::string type = "single_node";
   section.choice("type", type, {"single_node", "multi_node"});
   if (type == "multi_node") section.refuse("type", "is \"multi_node\": a run uses one node", "accepted: \"single_node\"");
   refuse_unbuilt(section, "deployment");
   int64_t unused = 0;
   int64_t gpus_per_node = 8;
-  section.number("num_train_gpus", num_processes, 1, kProcessesMax);
+  config.gpus_named = section.number("num_train_gpus", num_processes, 1, kProcessesMax);
   section.number("gpus_per_node", gpus_per_node, 1, kProcessesMax);
   section.number("num_infer_gpus", unused, 0, kProcessesMax);
   if (num_processes > gpus_per_node) {

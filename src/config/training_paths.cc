@@ -14,10 +14,10 @@ Error wrong(std::string_view spelled, const std::string& why) {
 }
 
 void add(std::vector<TrainingPath>& paths, const std::string& key, const std::string& spelled, PathWanted wanted,
-         std::vector<std::string> files = {}) {
+         std::vector<std::string> files = {}, std::vector<std::string> one_of = {}) {
   if (spelled.empty()) return;
   auto path = volume_path(spelled);
-  if (path) paths.push_back({key, spelled, *std::move(path), wanted, std::move(files)});
+  if (path) paths.push_back({key, spelled, *std::move(path), wanted, std::move(files), std::move(one_of)});
 }
 
 void add_data(std::vector<TrainingPath>& paths, const std::string& table, const DataSettings& data) {
@@ -62,8 +62,10 @@ Result<std::string> on_volume(const std::string& root, std::string_view spelled)
 std::vector<TrainingPath> training_paths(const TrainingConfig& config) {
   std::vector<TrainingPath> paths;
   std::vector<std::string> of_model{"config.json"};
-  if (config.data.kind == DataKind::kSft && config.tokenizer.name.empty()) of_model.emplace_back("tokenizer.json");
-  add(paths, "model.name", config.model.name, PathWanted::kFolder, std::move(of_model));
+  if (reads_conversations(config) && config.tokenizer.name.empty()) of_model.emplace_back("tokenizer.json");
+  std::vector<std::string> weights;
+  if (!config.model.random_init && !config.resume) weights = {"model.safetensors", "model.safetensors.index.json"};
+  add(paths, "model.name", config.model.name, PathWanted::kFolder, std::move(of_model), std::move(weights));
   add(paths, "tokenizer.name", config.tokenizer.name, PathWanted::kFolder, {"tokenizer.json"});
   add_data(paths, "data", config.data);
   if (config.val) add_data(paths, "val.data", config.val->data);
@@ -76,6 +78,12 @@ Status check_volume_given(const TrainingConfig& config, bool given) {
   if (given || paths.empty()) return ok();
   return Error(Code::kDataRequiresVolume, paths[0].key + " is '" + paths[0].spelled + "', a path on a volume, and the run has none",
                "add --volume NAME; only data.type = \"fake\" without model.name runs without a volume");
+}
+
+Status check_begins_anew(const TrainingConfig& config) {
+  if (!config.resume || !config.resume->dir.empty()) return ok();
+  return Error(Code::kConfigInvalid, "[resume] without dir goes on from the run's own checkpoints, and a new run has none",
+               "write dir = \"runs/RUN/checkpoints/step_N\" below [resume]; cairn train checkpoints RUN lists them");
 }
 
 }  // namespace cairn::config

@@ -29,7 +29,8 @@ struct TrainingPath {
   std::string spelled;  // as the config says it
   std::string path;     // relative to the volume
   PathWanted wanted = PathWanted::kFolder;
-  std::vector<std::string> files;  // that must lie in the folder: "config.json"
+  std::vector<std::string> files;   // that must lie in the folder: "config.json"
+  std::vector<std::string> one_of;  // one of which must; may be empty
 };
 
 // Every path the run reads, in the order of the config's tables; none: the run needs no volume.
@@ -38,5 +39,8 @@ std::vector<TrainingPath> training_paths(const TrainingConfig& config);
 
 // data_requires_volume, naming the first path, when the run reads something and has no volume.
 Status check_volume_given(const TrainingConfig& config, bool given);
+
+// config_invalid when the run would go on from checkpoints of its own: each run of a server begins with an empty folder.
+Status check_begins_anew(const TrainingConfig& config);
 
 }  // namespace cairn::config

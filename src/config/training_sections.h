@@ -38,7 +38,7 @@ void read_optimizer(TomlSection section, OptimizerSettings& optim);
 void read_scheduler(TomlSection section, TrainingMode mode, SchedulerSettings& scheduler);
 void read_checkpoints(TomlSection section, CheckpointSettings& ckpt);
 void read_resume(TomlSection section, ResumeSettings& resume);
-void read_deployment(TomlSection section, int64_t& num_processes);
+void read_deployment(TomlSection section, TrainingConfig& config);
 void read_monitors(TomlSection monitors, TomlSection log, MonitorSettings& settings);
 
 // What must be there, and what must fit together.

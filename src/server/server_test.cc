@@ -433,11 +433,31 @@ TEST_F(TrainingTest, TheSchemaIsCheckedBeforeARunIsQueued) {
             "config_unsupported: t.toml, line 8: 'model.lora' is not built: all weights are trained; adapters are not built");
   EXPECT_EQ(train("engine = \"other\"\nx = 1\n"),
             "config_unsupported: engine 'other' is not known here; engines here: cairn (built in)");
-  EXPECT_EQ(train("mode = \"sft\"\n[data]\ntype = \"fake\"\n[deployment]\nnum_train_gpus = 2\n"), "QUEUED");
+  const std::string fake = "mode = \"sft\"\n[data]\ntype = \"fake\"\n";
+  EXPECT_EQ(train(fake + "[resume]\nstep = 5\n"),
+            "config_invalid: [resume] without dir goes on from the run's own checkpoints, and a new run has none");
   EXPECT_EQ(train("gpu_type = \"1\"\nmode = \"sft\"\n[data]\ntype = \"fake\"\n[deployment]\nnum_train_gpus = 2\n"),
             "config_invalid: deployment.num_train_gpus is 2, and 1 GPUs were asked for");
   // A refused run creates no volume.
   EXPECT_CODE(Code::kVolumeNotFound, admin_->get_volume("research", soon()));
+}
+
+// A config that says with how many GPUs it trains asks for them; one that says nothing asks for none.
+TEST_F(TrainingTest, AConfigThatNamesGpusGetsNoCpus) {
+  auto token = admin_->create_token({"node", "", {"node"}, {}}, soon());
+  ASSERT_OK(token);
+  ASSERT_OK(connect(token->secret)->register_node({"box", "0", "boot", 4, 1 << 30, 1 << 30, 1 << 30, {}}, soon()));
+  auto waits_for = [&](const std::string& config) {
+    std::string state = train(config);
+    auto run = admin_->get_run(last_, soon());
+    if (!run) return run.error().to_string();
+    return run->reason.substr(0, run->reason.find(':'));
+  };
+  const std::string fake = "mode = \"sft\"\n[data]\ntype = \"fake\"\n", two = "[deployment]\nnum_train_gpus = 2\n";
+  EXPECT_EQ(waits_for(fake), "");
+  EXPECT_EQ(waits_for("gpu_type = \"cpu\"\n" + fake + two), "");
+  EXPECT_EQ(waits_for(fake + two), "waits for 2 GPUs");
+  EXPECT_EQ(waits_for("gpu_type = \"h200\"\n" + fake + two), "waits for 2 GPUs of type h200");
 }
 
 TEST_F(TrainingTest, WhatIsReadMustBeOnTheVolume) {
@@ -456,6 +476,9 @@ TEST_F(TrainingTest, WhatIsReadMustBeOnTheVolume) {
   add("models/m/config.json");
   EXPECT_EQ(train(config), "data_missing_on_volume: model.name: the folder 'models/m' has no tokenizer.json on volume 'research'");
   add("models/m/tokenizer.json");
+  EXPECT_EQ(train(config), "data_missing_on_volume: model.name: the folder 'models/m' has no model.safetensors or "
+                           "model.safetensors.index.json on volume 'research'");
+  add("models/m/model.safetensors.index.json");
   EXPECT_EQ(train(config), "data_missing_on_volume: data.name: 'datasets/d.jsonl' is not there on volume 'research'");
   add("datasets/d.jsonl");
   EXPECT_EQ(train(config), "QUEUED");

@@ -45,7 +45,12 @@ class VolumeLook {
       }
       return missing(wanted, fmt::format("the folder '{}' has no {}", wanted.path, file));
     }
-    return ok();
+    for (const std::string& file : wanted.one_of) {
+      CAIRN_TRY(std::optional<volume::EntryInfo> entry, find(wanted.path + "/" + file));
+      if (entry) return ok();
+    }
+    if (wanted.one_of.empty()) return ok();
+    return missing(wanted, fmt::format("the folder '{}' has no {}", wanted.path, fmt::join(wanted.one_of, " or ")));
   }
 
   Result<std::optional<volume::EntryInfo>> find(const std::string& path) {
@@ -101,8 +106,10 @@ Status check_paths(run::RunContext& context, UserId owner, const config::Trainin
   return ok();
 }
 
-// A type without a number means as many as the config trains with; fewer than that is a mistake.
-Result<std::string> gpus_for(const std::string& asked, int64_t processes) {
+// A config that says with how many GPUs it trains asks for them; a type without a number means as many; fewer is a mistake.
+Result<std::string> gpus_for(const std::string& asked, const config::TrainingConfig& config) {
+  const int64_t processes = config.num_processes;
+  if (asked.empty() && config.gpus_named) return std::to_string(processes);
   CAIRN_TRY(run::GpuWish wish, run::parse_gpu(asked));
   if (wish.count == 0) return asked;
   if (!wish.type.empty() && asked.find(':') == std::string::npos) return fmt::format("{}:{}", wish.type, processes);
@@ -130,7 +137,8 @@ Status read_training_request(run::RunContext& context, UserId owner, run::NewRun
   if (request.gpu.empty()) request.gpu = head.gpu_type;
   if (request.engine != run::kBuiltinEngine) return ok();
   CAIRN_TRY(config::TrainingConfig config, config::parse_training_config(request.config, file));
-  CAIRN_TRY(request.gpu, gpus_for(request.gpu, config.num_processes));
+  CAIRN_CHECK_OK(config::check_begins_anew(config));
+  CAIRN_TRY(request.gpu, gpus_for(request.gpu, config));
   for (const auto& [name, value] : config.env_vars) request.environment.emplace(name, value);
   return check_paths(context, owner, config, primary_of(request));
 }

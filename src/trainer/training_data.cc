@@ -70,14 +70,10 @@ Result<std::unique_ptr<RowSource>> open_one(Opening& opening, const DataSettings
   return Error(Code::kInternal, "unknown kind of data");
 }
 
-bool needs_tokenizer(const config::TrainingConfig& config) {
-  return config.data.kind == DataKind::kSft || (config.val && config.val->data.kind == DataKind::kSft);
-}
-
 // Shards are token ids already: there a tokenizer that lies beside the model is only compared with it.
 Status load_tokenizer(Opening& opening) {
   CAIRN_TRY(std::string folder, tokenizer_folder(opening.config, opening.volume_root));
-  bool needed = needs_tokenizer(opening.config);
+  bool needed = config::reads_conversations(opening.config);
   if (!needed && (folder.empty() || opening.config.data.kind == DataKind::kFake)) return ok();
   auto tokenizer = open_tokenizer(opening.config, opening.volume_root);
   if (!tokenizer) {
