@@ -3,38 +3,15 @@
 #include <limits>
 
 #include "api/json_fields.h"
+#include "codec/json_depth.h"
 
 namespace cairn::api {
-namespace {
-
-// Nesting of the text, counted before the parser builds anything.
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kJsonDepthMax) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 Result<Json> parse_bounded(std::string_view text, size_t bytes_max) {
   if (text.size() > bytes_max) {
     return Error(Code::kRequestTooLarge,
                  "the JSON document has " + std::to_string(text.size()) + " bytes; at most " + std::to_string(bytes_max));
   }
-  if (too_deep(text)) {
+  if (codec::json_deeper_than(text, kJsonDepthMax)) {
     return Error(Code::kRequestInvalid, "the JSON document is nested deeper than " + std::to_string(kJsonDepthMax));
   }
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);

@@ -7,6 +7,7 @@
 #include "codec/crc32c.h"
 #include "codec/digest.h"
 #include "codec/hex.h"
+#include "codec/json_depth.h"
 
 namespace cairn::codec {
 namespace {
@@ -195,6 +196,20 @@ TEST(Digest, ConstantTimeEqual) {
   EXPECT_TRUE(constant_time_equal(as_bytes("secret"), as_bytes("secret")));
   EXPECT_FALSE(constant_time_equal(as_bytes("secret"), as_bytes("secreT")));
   EXPECT_FALSE(constant_time_equal(as_bytes("secret"), as_bytes("secre")));
+}
+
+TEST(JsonDepth, CountsWhatIsOpen) {
+  EXPECT_FALSE(json_deeper_than("", 0));
+  EXPECT_FALSE(json_deeper_than("1", 0));
+  EXPECT_TRUE(json_deeper_than("[]", 0));
+  EXPECT_FALSE(json_deeper_than("[{}, [], {\"a\": []}]", 3));
+  EXPECT_TRUE(json_deeper_than("[{}, [], {\"a\": []}]", 2));
+  // Brackets within strings are text, also behind an escaped quote.
+  EXPECT_FALSE(json_deeper_than("[\"[[[\", \"\\\"[[[\", \"\\\\\"]", 1));
+  EXPECT_TRUE(json_deeper_than("[\"\\\\\", [", 1));
+  EXPECT_FALSE(json_deeper_than("]]][", 1));
+  EXPECT_TRUE(json_deeper_than(std::string(1'000'000, '['), 999'999));
+  EXPECT_FALSE(json_deeper_than("[\"\\", 1));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "codec/json_depth.h"
 #include "dataset/permutation.h"
 #include "dataset/shard_pool.h"
 
@@ -207,7 +208,8 @@ Error mismatch(std::string_view what, const std::string& theirs, const std::stri
 }
 
 Status Windows::restore(std::string_view cursor) {
-  auto json = nlohmann::json::parse(cursor, nullptr, false);
+  // A deep text is none of ours, and would be copied level by level.
+  auto json = codec::json_deeper_than(cursor, 1) ? nlohmann::json() : nlohmann::json::parse(cursor, nullptr, false);
   auto is_number = [&](const char* key) { return json.contains(key) && json[key].is_number_unsigned(); };
   bool whole = json.is_object() && json.value("kind", nlohmann::json()) == "pretrain" && is_number("v") && is_number("windows") &&
                is_number("tokens") && is_number("seq_len") && is_number("seed") && json.contains("shuffle") &&

@@ -181,6 +181,9 @@ TEST(PretrainRows, RefusesACursorOfOtherDataOrSettings) {
     EXPECT_EQ(restored.error().code(), Code::kCheckpointMismatch);
     for (const std::string& part : parts) EXPECT_THAT(restored.error().message(), HasSubstr(part));
   };
+  Status deep = rows->restore("{\"kind\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}");
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().code(), Code::kCheckpointMismatch);
   auto changed = options_of(other, 16, 1);
   refused(changed, {nlohmann::json::parse(cursor)["data"].get<std::string>(),
                     nlohmann::json::parse(open_rows(changed)->cursor())["data"].get<std::string>()});

@@ -198,7 +198,9 @@ Status read_added_tokens(const std::string& name, const Json& list, TokenizerPar
     token.id = in_vocab != kNoId ? in_vocab : next++;
     const Json& id = member(entry, "id");
     if (!id.is_number_unsigned() || id.get<uint64_t>() != token.id) {
-      return invalid(name, fmt::format("the added token '{}' has id {}; it must be {} ({})", token.content, id.dump(-1, ' ', false, Json::error_handler_t::replace), token.id,
+      // Only a number is shown: printing what is nested goes as deep as the file likes.
+      return invalid(name, fmt::format("the added token '{}' has id {}; it must be {} ({})", token.content,
+                                       id.is_number() ? id.dump() : fmt::format("of type {}", id.type_name()), token.id,
                                        in_vocab != kNoId ? "its id in the vocabulary" : "the next one behind the vocabulary"));
     }
     if (!seen.insert(token.content).second) return invalid(name, fmt::format("the added token '{}' comes twice", token.content));

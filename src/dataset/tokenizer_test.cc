@@ -202,6 +202,15 @@ TEST(TokenizerRefuses, WhatIsWrong) {
   EXPECT_THAT(with("/added_tokens/3/content", "<|endoftext|>"), testing::HasSubstr("comes twice"));
   EXPECT_THAT(with("/added_tokens/1/content", std::string(5000, 'x')), testing::HasSubstr("limit_exceeded"));
   EXPECT_THAT(with("/added_tokens/1/lstrip", nullptr), testing::HasSubstr("'lstrip' of a token"));
+  EXPECT_THAT(with("/added_tokens/2/id", "x"), testing::HasSubstr("has id of type string; it must be 700"));
+  // A list of lists of lists, which printing would descend into.
+  Json json = small();
+  json["added_tokens"][2]["id"] = "DEEP";
+  std::string nested = json.dump();
+  nested.replace(nested.find("\"DEEP\""), 6, std::string(200'000, '[') + std::string(200'000, ']'));
+  auto deep = Tokenizer::parse(nested, "t.json");
+  ASSERT_FALSE(deep);
+  EXPECT_THAT(deep.error().message(), testing::HasSubstr("has id of type array; it must be 700"));
   for (const char* text : {"", "{", "[]", "null", "{}", "\xFF"}) {
     EXPECT_FALSE(Tokenizer::parse(text, "t.json").has_value()) << text;
   }

@@ -8,6 +8,7 @@
 
 #include "codec/base64.h"
 #include "codec/digest.h"
+#include "codec/json_depth.h"
 
 namespace cairn::trainer {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "cairn-training-checkpoint";
 constexpr int64_t kVersion = 1;
-constexpr int kDepthMax = 16;
+constexpr size_t kDepthMax = 64;
 
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
@@ -72,21 +73,11 @@ class Fields {
 };
 const Json Fields::kNothing;
 
-// nlohmann's parser recurses into arrays and objects: a hostile text is refused before it meets it.
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  for (char c : text) {
-    if ((c == '{' || c == '[') && ++depth > kDepthMax * 64) return true;
-    if ((c == '}' || c == ']') && depth > 0) --depth;
-  }
-  return false;
-}
-
 Result<Json> parse(std::string_view text, size_t bytes_max, const std::string& file) {
   if (text.size() > bytes_max) {
     return Error(Code::kDataCorrupt, fmt::format("{} has {} bytes, more than {}", file, text.size(), bytes_max));
   }
-  if (too_deep(text)) return Error(Code::kDataCorrupt, file + " is nested too deeply");
+  if (codec::json_deeper_than(text, kDepthMax)) return Error(Code::kDataCorrupt, file + " is nested too deeply");
   Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   if (json.is_discarded() || !json.is_object()) return Error(Code::kDataCorrupt, file + " is not a JSON object");
   Fields head(json, file);

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "codec/json_depth.h"
+
 namespace cairn::trainer {
 namespace {
 
@@ -194,6 +196,10 @@ Result<DecoderSpec> parse_decoder_spec(std::string_view text, const std::string&
   if (text.size() > kModelConfigBytesMax) {
     return Error(Code::kLimitExceeded, fmt::format("{} has {} bytes, more than a model's config may have ({})", name,
                                                    text.size(), kModelConfigBytesMax));
+  }
+  // The text is kept, and printed again with other values in it.
+  if (codec::json_deeper_than(text, kModelConfigDepthMax)) {
+    return Error(Code::kConfigInvalid, fmt::format("{}: lists and objects stand within each other more than {} deep", name, kModelConfigDepthMax));
   }
   json object = json::parse(text.begin(), text.end(), nullptr, false);
   if (!object.is_object()) return Error(Code::kConfigInvalid, fmt::format("{}: not a JSON object", name));

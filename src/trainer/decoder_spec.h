@@ -15,6 +15,7 @@
 namespace cairn::trainer {
 
 inline constexpr size_t kModelConfigBytesMax = 1024 * 1024;  // of a config.json
+inline constexpr size_t kModelConfigDepthMax = 64;           // of its lists and objects
 
 enum class Architecture { kQwen3, kLlama };
 

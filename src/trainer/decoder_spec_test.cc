@@ -144,6 +144,12 @@ TEST(DecoderSpec, RefusesWrongValues) {
   EXPECT_FALSE(parse_decoder_spec("[1]", "x"));
   EXPECT_FALSE(parse_decoder_spec("", "x"));
   EXPECT_EQ(parse_decoder_spec(std::string(kModelConfigBytesMax + 1, ' '), "x").error().code(), Code::kLimitExceeded);
+  // Who prints the text again goes as deep as it does.
+  std::string deep = qwen3().dump();
+  deep.back() = ',';
+  Error error = parse_decoder_spec(deep + "\"a\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}", "x").error();
+  EXPECT_EQ(error.message(), "x: lists and objects stand within each other more than 64 deep");
+  EXPECT_TRUE(parse_decoder_spec(deep + "\"a\":" + std::string(63, '[') + std::string(63, ']') + "}", "x"));
 }
 
 // Names and shapes are those that transformers wrote.
