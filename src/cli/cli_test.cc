@@ -74,9 +74,11 @@ TEST(Training, DryRunSaysWhatAConfigComesTo) {
             "steps       300\n"
             "optimizer   adamw, lr 0.001, weight decay 0.01, gradient norm at most 1\n"
             "schedule    linear, 10 steps up, then level\n"
-            "validation  every 50 steps on v, shuffled with seed 0\n"
+            "validation  every 50 steps on v, in order\n"
             "checkpoints every 50 steps and at the end, keeping the last 2\n"
             "reads       /volume/models/m, /volume/a, /volume/b, /volume/v");
+  config->val->num_samples = 64;
+  EXPECT_NE(training_text(*config).find("every 50 steps on the first 64 rows of v, in order\n"), std::string::npos);
 }
 
 // What another program reads is not looked at, `--help` and `-o` neither.

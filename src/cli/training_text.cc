@@ -18,11 +18,21 @@ std::string model_text(const config::TrainingConfig& config) {
   return config.model.activation_checkpointing ? text + ", activations computed again" : text;
 }
 
-std::string data_text(const config::DataSettings& data) {
+std::string source_text(const config::DataSettings& data) {
   std::string text = data.name;
   for (const std::string& path : data.paths) text += (text.empty() ? "" : ", ") + path;
+  return text;
+}
+
+std::string data_text(const config::DataSettings& data) {
   if (data.kind == config::DataKind::kFake) return "made up (fake)";
-  return text + (data.shuffle ? fmt::format(", shuffled with seed {}", data.seed) : ", in order");
+  return source_text(data) + (data.shuffle ? fmt::format(", shuffled with seed {}", data.seed) : ", in order");
+}
+
+// Whatever val.data says of order and batches: the same rows each time, in order.
+std::string validation_text(const config::ValidationSettings& val) {
+  std::string rows = val.num_samples > 0 ? fmt::format("the first {} rows of ", count(val.num_samples)) : "";
+  return fmt::format("every {} steps{} on {}{}, in order", val.interval, val.eval_on_start ? " and at the first" : "", rows, source_text(val.data));
 }
 
 std::string batch_text(const config::TrainingConfig& config) {
@@ -78,7 +88,7 @@ std::string training_text(const config::TrainingConfig& config) {
   line("steps", config.max_steps ? count(*config.max_steps) : "until it is stopped");
   line("optimizer", optimizer_text(config.optim));
   line("schedule", schedule_text(config.scheduler));
-  if (config.val) line("validation", fmt::format("every {} steps on {}", config.val->interval, data_text(config.val->data)));
+  if (config.val) line("validation", validation_text(*config.val));
   line("checkpoints", checkpoint_text(config.ckpt));
   std::string reads;
   for (const config::TrainingPath& path : config::training_paths(config)) reads += (reads.empty() ? "" : ", ") + ("/volume/" + path.path);

@@ -122,6 +122,8 @@ TEST(TrainingConfig, DefaultsOfTables) {
   EXPECT_FALSE(val.val->eval_on_start);
   EXPECT_EQ(val.val->data.seq_len, 128);
   EXPECT_EQ(val.data.seq_len, 4096);
+  // Its batch is never made: micro_batch_size is compared with nothing.
+  EXPECT_EQ(parsed(std::string(kSft) + "[val.data]\nname = \"v\"\nmicro_batch_size = 3\n").val->data.micro_batch_size, 3);
   TrainingConfig shards = parsed(std::string(kPretrain) + "[val]\nnum_samples = 64\n[val.data]\npaths = [\"v\"]\n");
   EXPECT_EQ(shards.val->num_samples, 64);
   EXPECT_EQ(shards.val->data.kind, DataKind::kShards);

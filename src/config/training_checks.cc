@@ -45,9 +45,6 @@ void check_data(TomlSection section, const DataSettings& data) {
       break;
     case DataKind::kFake: break;
   }
-  if (data.batch_size % data.micro_batch_size != 0) {
-    section.complain("micro_batch_size", fmt::format("is {}, which does not divide batch_size = {}", data.micro_batch_size, data.batch_size));
-  }
   if (data.micro_batch_size > kTokensPerRowMax / data.seq_len) {
     section.complain("micro_batch_size", fmt::format("times seq_len is more than {} tokens in one forward pass", kTokensPerRowMax));
   }
@@ -60,11 +57,17 @@ void check_length(TomlSection top, const TrainingConfig& config, const char* key
 }
 
 void check_batches(TomlSection top, const TrainingConfig& config) {
-  int64_t per_pass = config.num_processes * config.data.micro_batch_size;
-  if (config.data.batch_size % per_pass == 0) return;
-  top.section("data").complain("batch_size", fmt::format("is {}, which {} processes with micro_batch_size = {} cannot share evenly",
-                                                         config.data.batch_size, config.num_processes, config.data.micro_batch_size),
-                               fmt::format("take a multiple of {}", per_pass));
+  // Of [data] only: a measurement is no step, and takes its rows one pass after the other.
+  TomlSection section = top.section("data");
+  int64_t batch = config.data.batch_size, micro_batch = config.data.micro_batch_size;
+  if (batch % micro_batch != 0) {
+    section.complain("micro_batch_size", fmt::format("is {}, which does not divide batch_size = {}", micro_batch, batch));
+  }
+  int64_t per_pass = config.num_processes * micro_batch;
+  if (batch % per_pass == 0) return;
+  section.complain("batch_size", fmt::format("is {}, which {} processes with micro_batch_size = {} cannot share evenly", batch,
+                                             config.num_processes, micro_batch),
+                   fmt::format("take a multiple of {}", per_pass));
 }
 
 void check_optimizer(TomlSection top, const TrainingConfig& config) {

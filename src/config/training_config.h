@@ -56,7 +56,7 @@ struct LossMask {
 
 enum class DataKind { kSft, kFake, kShards };
 
-// [data] and [val.data]
+// [data] and [val.data]; of the latter shuffle, seed and batch_size change nothing: what is measured is the same rows in order.
 struct DataSettings {
   DataKind kind = DataKind::kSft;
   std::string name;                // sft: file or folder of JSONL and Parquet; no default
