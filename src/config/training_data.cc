@@ -49,7 +49,7 @@ void read_block(TomlSection section, const std::vector<std::string>& kinds, Data
   section.number("micro_batch_size", data.micro_batch_size, 1, kRowsPerBatchMax);
   section.number("seq_len", data.seq_len, 1, kTokensPerRowMax);
   read_seed(section, data.seed);
-  int64_t workers = 1;  // rows are made by a thread of each process, whatever this says
+  int64_t workers = 1;  // each process makes its rows itself, one before each pass
   section.number("num_workers", workers, 1, kProcessesMax);
   switch (data.kind) {
     case DataKind::kSft: return read_conversations(section, data);
