@@ -8,8 +8,9 @@
 namespace cairn::dataset {
 namespace {
 
-size_t white_space_before(std::string_view text, size_t end) {
-  while (end > 0) {
+// Where the white space before `end` begins, but not before `least`.
+size_t white_space_before(std::string_view text, size_t end, size_t least) {
+  while (end > least) {
     CodePoint point = code_point_before(text, end);
     if (!is_white_space(point.value)) break;
     end -= point.length;
@@ -17,14 +18,25 @@ size_t white_space_before(std::string_view text, size_t end) {
   return end;
 }
 
-size_t white_space_after(std::string_view text, size_t at) {
-  while (at < text.size()) {
-    CodePoint point = code_point_at(text, at);
-    if (!is_white_space(point.value)) break;
-    at += point.length;
+// Where the white space after a place ends. Remembers the last one that it walked over: the tokens in a long one may each ask.
+class WhiteSpaceAfter {
+ public:
+  explicit WhiteSpaceAfter(std::string_view text) : text_(text) {}
+  size_t operator()(size_t at) {
+    if (begin_ <= at && at <= end_) return end_;
+    begin_ = at;
+    while (at < text_.size()) {
+      CodePoint point = code_point_at(text_, at);
+      if (!is_white_space(point.value)) break;
+      at += point.length;
+    }
+    return end_ = at;
   }
-  return at;
-}
+
+ private:
+  std::string_view text_;
+  size_t begin_ = 1, end_ = 0;
+};
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   return (begin == 0 || !is_word_char(code_point_before(text, begin).value)) && (end == text.size() || !is_word_char(code_point_at(text, end).value));
@@ -63,6 +75,7 @@ const AddedTokenMatcher::Entry* AddedTokenMatcher::longest_at(std::string_view t
 
 void AddedTokenMatcher::find(std::string_view text, std::vector<Part>& parts) const {
   size_t done = 0;  // where the next part begins
+  WhiteSpaceAfter white_space_after(text);
   for (size_t at = 0; !entries_.empty() && at < text.size();) {
     if (only_first_ >= 0) {
       const void* next = std::memchr(text.data() + at, only_first_, text.size() - at);
@@ -80,8 +93,8 @@ void AddedTokenMatcher::find(std::string_view text, std::vector<Part>& parts) co
     size_t begin = at, end = at + entry->content.size();
     at = end;
     if (entry->token->single_word && !stands_alone(text, begin, end)) continue;
-    if (entry->token->lstrip) begin = std::max(white_space_before(text, begin), done);
-    if (entry->token->rstrip) end = white_space_after(text, end);
+    if (entry->token->lstrip) begin = std::max(white_space_before(text, begin, done), done);
+    if (entry->token->rstrip) end = white_space_after(end);
     if (done < begin) parts.push_back({done, begin, nullptr});
     parts.push_back({begin, end, entry->token});
     // A token in the white space that an rstrip token took is found again, and what follows is cut after it, as there.
