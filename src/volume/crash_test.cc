@@ -1,4 +1,6 @@
 // The server dies at each step of a publication; another one takes up its work.
+#include <functional>
+
 #include "catalog/publish_ops.h"
 #include "testing/faulty_object_store.h"
 #include "volume/history.h"
@@ -86,6 +88,116 @@ TEST_P(CrashTest, AnotherServerResumesOnceTheClaimIsOld) {
   EXPECT_EQ(*client().read(volume.id), (Contents{{"a", "alpha"}}));
   EXPECT_EQ(publisher.publish(*request, soon())->snapshot, 1);
   EXPECT_EQ(*publisher.resume_abandoned(soon()), 0);
+}
+
+// A clock of a store that takes its time: each wait is given to `waited`.
+class ClockOfSlowStore final : public Clock {
+ public:
+  ClockOfSlowStore(Clock& clock, std::function<void(Duration)> waited) : clock_(clock), waited_(std::move(waited)) {}
+  Time now() override { return clock_.now(); }
+  Duration monotonic() override { return clock_.monotonic(); }
+  void sleep_for(Duration duration) override { waited_(duration); }
+
+ private:
+  Clock& clock_;
+  std::function<void(Duration)> waited_;
+};
+
+// Many files, each in a pack of its own: one call to the store or more for each of them.
+class SlowStoreTest : public CrashTest {
+ protected:
+  Result<PublishRequest> prepare_many(const OpenUpload& upload, int count) {
+    testing::Changes changes;
+    for (int i = 0; i < count; ++i) {
+      std::string text = "contents " + std::to_string(i);
+      CAIRN_TRY(auto chunks, client().send(upload, {text}));
+      changes.puts["f" + std::to_string(i)] = {text, chunks.at(text)};
+    }
+    PublishRequest request;
+    request.request = RequestId::random(random());
+    request.upload = upload.id;
+    request.secret = upload.lease.secret;
+    CAIRN_TRY(request.changeset, client().send_changeset(upload, changes));
+    return request;
+  }
+  // Publishes `request` over a store of which each call takes `each`, during which `meanwhile` runs.
+  Result<Publication> publish_slowly(const PublishRequest& request, Duration each,
+                                     const std::function<void()>& meanwhile) {
+    ClockOfSlowStore waiting(clock(), [&](Duration duration) {
+      run_time(duration);
+      meanwhile();
+    });
+    testing::FaultPlan plan;
+    plan.delay = 1000;
+    plan.delay_by = each;
+    testing::FaultyObjectStore slow(store_, waiting, plan);
+    Context at_slow_store(db(), slow, clock(), random(), settings());
+    return Publisher(at_slow_store).publish(request, Deadline::after(hours(1), clock()));
+  }
+};
+CAIRN_INSTANTIATE_CATALOG(SlowStoreTest);
+
+TEST_P(SlowStoreTest, WorkKeepsItsClaim) {
+  VolumeInfo volume = make_volume("data");
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto request = prepare_many(*upload, 20);
+  ASSERT_OK(request);
+  Publisher other(context());
+  int64_t resumed = 0;
+  Duration began = clock().monotonic();
+  auto done = publish_slowly(*request, seconds(5), [&] {
+    auto taken = other.resume_abandoned(soon());
+    ASSERT_OK(taken);
+    resumed += *taken;
+  });
+  ASSERT_OK(done);
+  EXPECT_GT(clock().monotonic() - began, 3 * settings().publish_claim_time);
+  EXPECT_EQ(resumed, 0);
+  EXPECT_EQ(client().read(volume.id)->size(), 20u);
+}
+
+// A single call takes longer than the claim lasts, and whoever takes the claim gets no further.
+TEST_P(SlowStoreTest, ATakenClaimEndsNoWork) {
+  VolumeInfo volume = make_volume("data");
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto request = prepare_many(*upload, 3);
+  ASSERT_OK(request);
+  Publisher other(context());
+  int taken = 0;
+  other.set_step_hook([&](std::string_view step) -> Status {
+    if (step != "merge") return ok();
+    ++taken;
+    return crash();
+  });
+  auto done = publish_slowly(*request, seconds(40), [&] { (void)other.resume_abandoned(soon()); });
+  ASSERT_OK(done);
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(client().read(volume.id)->size(), 3u);
+}
+
+// And when the taker has finished it, its result is everybody's.
+TEST_P(SlowStoreTest, AFinishedOneIsNotGoneOnWith) {
+  VolumeInfo volume = make_volume("data");
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto request = prepare_many(*upload, 3);
+  ASSERT_OK(request);
+  Publisher other(context());
+  int64_t resumed = 0;
+  int calls_after = 0;
+  auto done = publish_slowly(*request, seconds(40), [&] {
+    if (resumed > 0) ++calls_after;
+    auto taken = other.resume_abandoned(soon());
+    ASSERT_OK(taken);
+    resumed += *taken;
+  });
+  ASSERT_OK(done);
+  EXPECT_EQ(resumed, 1);
+  EXPECT_LE(calls_after, 2) << "the rest of one pack's index";
+  EXPECT_EQ(done->snapshot, 1);
+  EXPECT_EQ(client().read(volume.id)->size(), 3u);
 }
 
 TEST_P(CrashTest, ResumeFailsCleanlyWhenTheUploadIsGone) {

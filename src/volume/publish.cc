@@ -146,6 +146,7 @@ Result<bool> Publisher::Impl::claim(Attempt& attempt) {
   std::array<uint8_t, 16> bytes;
   context.random.fill(bytes);
   attempt.claim = codec::hex_encode(bytes);
+  attempt.claim_renewed = context.clock.monotonic();
   return context.db.transact([&](catalog::Tx& tx) -> Result<bool> {
     CAIRN_TRY(catalog::LeaseTime now, context.catalog_clock.lease_now(tx));
     return catalog::volumes::claim_publishing(tx, attempt.op.volume, attempt.op.request, attempt.claim,
@@ -153,15 +154,24 @@ Result<bool> Publisher::Impl::claim(Attempt& attempt) {
   });
 }
 
-Status Publisher::Impl::renew(const Attempt& attempt) {
-  return context.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(catalog::LeaseTime now, context.catalog_clock.lease_now(tx));
+Status Publisher::Impl::keep_claim(Attempt& attempt) {
+  Duration now = context.clock.monotonic();
+  if (now - attempt.claim_renewed < context.settings.publish_claim_time / 6) return ok();
+  attempt.claim_renewed = now;
+  Result<bool> open = context.db.transact([&](catalog::Tx& tx) -> Result<bool> {
+    CAIRN_TRY(catalog::LeaseTime lease_now, context.catalog_clock.lease_now(tx));
     CAIRN_TRY(bool held, catalog::volumes::renew_publishing(tx, attempt.op.volume, attempt.claim,
-                                                            now + context.settings.publish_claim_time));
-    if (!held)
-      return Error(Code::kBusy, "another server goes on with this publication", "ask again with the same request id");
-    return ok();
+                                                            lease_now + context.settings.publish_claim_time));
+    if (held) return true;
+    CAIRN_TRY(std::optional<catalog::PublishOpRow> op, catalog::publish_ops::find(tx, attempt.op.request));
+    return op && op->state == "running";
   });
+  if (!open) {
+    log_warning("a publication's claim was not renewed: {}", open.error().to_string());
+  } else if (!*open) {
+    return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
+  }
+  return ok();
 }
 
 Result<Publication> Publisher::Impl::run(Attempt& attempt, const Deadline& deadline,

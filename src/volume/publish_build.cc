@@ -84,9 +84,9 @@ Status Publisher::Impl::merge(Attempt& attempt, const Deadline& deadline) {
   ObjectSource bytes(std::move(reader));
   store::ChangesetReader records(bytes);
   bool may_write_runs = keeps_work_aside(upload) || upload.kind == "server";
-  CheckedChanges changes(records, may_write_runs, [&] { return renew(attempt); });
-  PlacesOfWriter places(context, indexes, *attempt.writer, deadline);
-  NodePacks packs(context, attempt.volume.store, attempt.step, attempt.own_packs, deadline);
+  CheckedChanges changes(records, may_write_runs, attempt.keep_claim);
+  PlacesOfWriter places(context, indexes, *attempt.writer, attempt.keep_claim, deadline);
+  NodePacks packs(context, attempt.volume.store, attempt.step, attempt.keep_claim, attempt.own_packs, deadline);
   store::NodePackWriter nodes(packs, kNodePackBytes);
   std::shared_ptr<store::NodeSource> source = sources.get(attempt.volume.store);
   Result<store::MergeResult> merged =
@@ -127,6 +127,7 @@ Result<Publication> Publisher::Impl::build_and_swap(Attempt& attempt, const Dead
     if (!stopped) attempt.crashed = true;
     return stopped;
   };
+  attempt.keep_claim = [this, &attempt] { return keep_claim(attempt); };
   CAIRN_CHECK_OK(attempt.step("begin"));
   CAIRN_CHECK_OK(begin(attempt));
   CAIRN_CHECK_OK(attempt.step("merge"));
@@ -136,8 +137,8 @@ Result<Publication> Publisher::Impl::build_and_swap(Attempt& attempt, const Dead
   if (digest == (attempt.side ? attempt.base.root_digest : attempt.head_digest)) {
     return finish_unchanged(attempt, also, deadline);
   }
+  CAIRN_CHECK_OK(keep_claim(attempt));
   CAIRN_CHECK_OK(write_snapshot_record(context, attempt, deadline));
-  CAIRN_CHECK_OK(renew(attempt));
   CAIRN_CHECK_OK(attempt.step("swap"));
   CAIRN_TRY(Publication result, swap(attempt, also, deadline));
   CAIRN_CHECK_OK(attempt.step("swapped"));

@@ -10,7 +10,7 @@
 namespace cairn::volume {
 namespace {
 
-constexpr uint64_t kRecordsBetweenProgress = 4'096;
+constexpr size_t kRowsRemembered = 4'096;
 constexpr size_t kGoneListed = 1'000;
 
 }  // namespace
@@ -21,13 +21,8 @@ Result<size_t> ObjectSource::read(std::span<uint8_t> out) {
   return count;
 }
 
-Status CheckedChanges::count() {
-  if (++passed_ % kRecordsBetweenProgress != 0 || !progress_) return ok();
-  return progress_();
-}
-
 Result<bool> CheckedChanges::next(store::Change& change) {
-  CAIRN_CHECK_OK(count());
+  CAIRN_CHECK_OK(keep_claim_());
   CAIRN_TRY(bool more, changes_.next(change));
   if (!more || may_write_runs_) return more;
   const std::string& path = change.entry.path;
@@ -42,17 +37,27 @@ Result<bool> CheckedChanges::next(store::Change& change) {
 }
 
 Result<std::span<const store::ChunkRef>> CheckedChanges::next_chunks() {
-  CAIRN_CHECK_OK(count());
+  CAIRN_CHECK_OK(keep_claim_());
   return changes_.next_chunks();
 }
 
+Result<std::optional<catalog::PackRow>> PlacesOfWriter::nameable(PackId pack) {
+  auto known = rows_.find(pack);
+  if (known != rows_.end()) return known->second;
+  CAIRN_TRY(std::optional<catalog::PackRow> row, context_.db.read([&](catalog::Tx& tx) {
+    return catalog::packs::find_nameable(tx, writer_.upload.store, writer_.upload.volume, writer_.upload.id, pack);
+  }));
+  if (rows_.size() >= kRowsRemembered) rows_.clear();
+  rows_.emplace(pack, row);
+  return row;
+}
+
 Status PlacesOfWriter::check(const store::ChunkRef& chunk) {
+  CAIRN_CHECK_OK(keep_claim_());
   if (chunk.place.pack != last_ || last_.is_none()) {
     last_ = chunk.place.pack;
     last_index_ = nullptr;
-    CAIRN_TRY(std::optional<catalog::PackRow> row, context_.db.read([&](catalog::Tx& tx) {
-      return catalog::packs::find_nameable(tx, writer_.upload.store, writer_.upload.volume, writer_.upload.id, last_);
-    }));
+    CAIRN_TRY(std::optional<catalog::PackRow> row, nameable(last_));
     if (row) {
       Result<std::shared_ptr<const store::PackIndex>> index = indexes_.get(*row, deadline_);
       if (index) {
@@ -103,6 +108,7 @@ Status NodePacks::store(const PackId& id, const store::BuiltPack& pack) {
   row.size_bytes = static_cast<int64_t>(pack.bytes.size());
   row.crc32c = codec::crc32c(pack.bytes);
   own_.insert(id);
+  CAIRN_CHECK_OK(keep_claim_());
   CAIRN_CHECK_OK(step_("nodes promise"));
   Status promised = context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(row.created_ticket, catalog::stores::next_ticket(tx, store_));

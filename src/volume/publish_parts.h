@@ -36,39 +36,51 @@ class ObjectSource final : public store::ByteSource {
   uint64_t offset_ = 0;
 };
 
-// Passes a changeset through and refuses what the writer may not do (S13). `progress` is called every few thousand
-// records: it renews the claim, and its error ends the stream.
+// Called between any two pieces of a publication's work: keeps its claim (by time, so it is cheap to call), and its error
+// ends the work.
+using KeepClaim = std::function<Status()>;
+
+// Passes a changeset through and refuses what the writer may not do (S13).
 class CheckedChanges final : public store::ChangeSource {
  public:
-  CheckedChanges(store::ChangeSource& changes, bool may_write_runs, std::function<Status()> progress)
-      : changes_(changes), may_write_runs_(may_write_runs), progress_(std::move(progress)) {}
+  CheckedChanges(store::ChangeSource& changes, bool may_write_runs, const KeepClaim& keep_claim)
+      : changes_(changes), may_write_runs_(may_write_runs), keep_claim_(keep_claim) {}
   Result<bool> next(store::Change& change) override;
   Result<std::span<const store::ChunkRef>> next_chunks() override;
 
  private:
-  Status count();
-
   store::ChangeSource& changes_;
   bool may_write_runs_;
-  std::function<Status()> progress_;
-  uint64_t passed_ = 0;
+  const KeepClaim& keep_claim_;
 };
 
 // Every place must be a frame of a sealed pack that this upload owns or this volume's roots named (F8).
 class PlacesOfWriter final : public store::PlaceChecker {
  public:
-  PlacesOfWriter(Context& context, PackIndexes& indexes, const Writer& writer, Deadline deadline)
-      : context_(context), indexes_(indexes), writer_(writer), deadline_(std::move(deadline)) {}
+  PlacesOfWriter(Context& context, PackIndexes& indexes, const Writer& writer, const KeepClaim& keep_claim,
+                 Deadline deadline)
+      : context_(context),
+        indexes_(indexes),
+        writer_(writer),
+        keep_claim_(keep_claim),
+        deadline_(std::move(deadline)) {}
   // Packs that are gone are collected and pass: the merge's result is not used then.
   Status check(const store::ChunkRef& chunk) override;
   // chunks_gone with the list, if there are any.
   Status verdict() const;
 
  private:
+  // The row of a pack that this writer may name; nothing otherwise.
+  Result<std::optional<catalog::PackRow>> nameable(PackId pack);
+
   Context& context_;
   PackIndexes& indexes_;
   const Writer& writer_;
+  const KeepClaim& keep_claim_;
   Deadline deadline_;
+  // Changes come by path, so neighbours often go back and forth between a few packs. What is remembered may become
+  // stale: the swap touches every pack it names, or fails.
+  std::unordered_map<PackId, std::optional<catalog::PackRow>> rows_;
   PackId last_;
   std::shared_ptr<const store::PackIndex> last_index_;  // null for a pack that is gone
   std::set<PackId> gone_;
@@ -80,8 +92,14 @@ Error chunks_gone(const std::vector<PackId>& packs);
 class NodePacks final : public store::NodePackAllocator {
  public:
   // `own` gets the ids of what was written.
-  NodePacks(Context& context, StoreId store, const StepHook& step, std::set<PackId>& own, Deadline deadline)
-      : context_(context), store_(store), step_(step), own_(own), deadline_(std::move(deadline)) {}
+  NodePacks(Context& context, StoreId store, const StepHook& step, const KeepClaim& keep_claim, std::set<PackId>& own,
+            Deadline deadline)
+      : context_(context),
+        store_(store),
+        step_(step),
+        keep_claim_(keep_claim),
+        own_(own),
+        deadline_(std::move(deadline)) {}
   Result<PackId> next() override;
   Status store(const PackId& id, const store::BuiltPack& pack) override;
 
@@ -89,6 +107,7 @@ class NodePacks final : public store::NodePackAllocator {
   Context& context_;
   StoreId store_;
   const StepHook& step_;
+  const KeepClaim& keep_claim_;
   std::set<PackId>& own_;
   Deadline deadline_;
 };
@@ -97,6 +116,7 @@ class NodePacks final : public store::NodePackAllocator {
 struct Attempt {
   catalog::PublishOpRow op;
   std::string claim;
+  Duration claim_renewed{0};  // monotonic
   std::optional<Writer> writer;
   catalog::VolumeRow volume;
   std::string head_digest;
@@ -110,7 +130,8 @@ struct Attempt {
   std::set<PackId> own_packs;  // nodes and record written by this attempt
   std::optional<PackId> record_pack;
   int64_t number = 0;
-  StepHook step;         // never empty
+  StepHook step;         // never empty, as is the next
+  KeepClaim keep_claim;
   bool crashed = false;  // the hook stopped it
   bool again = false;    // the error only says that something moved meanwhile
 };
