@@ -44,6 +44,13 @@ RoutePlan RoutePlan::buffered(std::string name, Call call, uint64_t body_bytes_m
   return plan;
 }
 
+RoutePlan RoutePlan::heavy(std::string name, Call call, Duration time_limit, uint64_t body_bytes_max) {
+  RoutePlan plan = plan_of(Kind::kHeavy, std::move(name), std::min(body_bytes_max, kBufferedBodyBytesMax));
+  plan.call = std::move(call);
+  plan.time_limit = time_limit;
+  return plan;
+}
+
 RoutePlan RoutePlan::long_poll(std::string name, Call call, Duration time_limit) {
   RoutePlan plan = plan_of(Kind::kLongPoll, std::move(name), kSmallBodyBytes);
   plan.call = std::move(call);

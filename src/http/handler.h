@@ -46,7 +46,7 @@ struct RoutePlan {
   // Blocking; the request has no body yet. May refuse, before a byte of the body is read.
   using Open = std::function<Result<std::unique_ptr<BodySink>>(const Request&)>;
 
-  enum class Kind { kAnswer, kBuffered, kLongPoll, kUpload };
+  enum class Kind { kAnswer, kBuffered, kHeavy, kLongPoll, kUpload };
 
   static constexpr uint64_t kSmallBodyBytes = 1 * limits::kMiB;
   static constexpr uint64_t kBufferedBodyBytesMax = 64 * limits::kMiB;
@@ -55,6 +55,9 @@ struct RoutePlan {
   static RoutePlan answer(std::string name, Response response);
   // Reads the body into memory, then calls on the pool. A longer body is refused with 413 unread.
   static RoutePlan buffered(std::string name, Call call, uint64_t body_bytes_max = kSmallBodyBytes);
+  // As buffered, for calls that may work for minutes: on a pool of their own, so that however many of them there are,
+  // the others find a thread.
+  static RoutePlan heavy(std::string name, Call call, Duration time_limit, uint64_t body_bytes_max = kSmallBodyBytes);
   // As buffered, for calls that wait for an event: on a pool of their own.
   static RoutePlan long_poll(std::string name, Call call, Duration time_limit = seconds(40));
   // Opens on the pool, streams the body into the sink, finishes on the pool.

@@ -237,6 +237,35 @@ TEST(Limits, LongPollsDoNotStarveOthers) {
   EXPECT_EQ(first.read_answer().status, 200);
 }
 
+TEST(Limits, HeavyCallsDoNotStarveOthers) {
+  ServerSettings settings = patient_settings();
+  settings.pool_threads = 1;
+  settings.heavy_threads = 2;
+  settings.heavy_queue_max = 1;
+  std::promise<void> gate;
+  std::shared_future<void> open = gate.get_future().share();
+  TestServer server(
+      [open](const RequestHead& head) {
+        auto call = [open](const Request& request) {
+          if (request.raw_path == "/work") open.wait();
+          return Response::text(200, "ok");
+        };
+        return head.raw_path == "/work" ? RoutePlan::heavy("work", call, minutes(30))
+                                        : RoutePlan::buffered("call", call);
+      },
+      settings);
+  RawClient first(server.port());
+  RawClient second(server.port());
+  RawClient queued(server.port());
+  for (RawClient* client : {&first, &second, &queued}) client->send(get("/work"));
+  ASSERT_TRUE(eventually([&] { return server->counters().requests_active == 3; }));
+  RawClient other(server.port());
+  other.send(get("/call"));
+  EXPECT_EQ(other.read_answer().status, 200);
+  gate.set_value();
+  for (RawClient* client : {&first, &second, &queued}) EXPECT_EQ(client->read_answer().status, 200);
+}
+
 TEST(Limits, BodiesInMemoryHaveABudget) {
   ServerSettings settings = patient_settings();
   settings.body_memory_bytes_max = 1'000'000;

@@ -71,7 +71,8 @@ inline std::string answer_in_memory(Handler& handler, std::deque<std::string> pi
   InlineRunner runner;
   AccessLog no_log;
   std::atomic<bool> stopping{false};
-  SessionContext context{settings, handler, runner, runner, metrics, no_log, stopping, CancelToken(), CancelToken()};
+  SessionContext context{settings, handler, runner,   runner,        runner,
+                         metrics,  no_log,  stopping, CancelToken(), CancelToken()};
   boost::asio::io_context io(1);
   Session session(std::make_unique<MemoryStream>(std::move(pieces), output), "memory", context);
   std::exception_ptr thrown;

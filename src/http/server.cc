@@ -87,9 +87,10 @@ class Server::Impl {
       : settings_(settings),
         access_log_(std::move(access_log)),
         pool_(settings_.pool_threads, settings_.pool_queue_max),
+        heavy_pool_(settings_.heavy_threads, settings_.heavy_queue_max),
         long_poll_pool_(settings_.long_poll_threads, settings_.long_poll_queue_max),
-        context_{settings_,   handler,   pool_,         long_poll_pool_, metrics_,
-                 access_log_, stopping_, CancelToken(), CancelToken()} {}
+        context_{settings_, handler,     pool_,     heavy_pool_,   long_poll_pool_,
+                 metrics_,  access_log_, stopping_, CancelToken(), CancelToken()} {}
 
   Status start() {
     if (settings_.certificate_file.empty() != settings_.private_key_file.empty()) {
@@ -127,6 +128,7 @@ class Server::Impl {
   Metrics metrics_;
   std::atomic<bool> stopping_{false};
   BlockingPool pool_;
+  BlockingPool heavy_pool_;
   BlockingPool long_poll_pool_;
   SessionContext context_;
   std::shared_ptr<TlsContext> tls_;
@@ -266,6 +268,7 @@ void Server::Impl::stop(Duration drain) {
     if (loop->thread.joinable()) loop->thread.join();
   }
   pool_.stop();
+  heavy_pool_.stop();
   long_poll_pool_.stop();
 }
 

@@ -43,6 +43,8 @@ struct ServerSettings {
   uint32_t loops = 0;  // 0: one a core, at most 4
   uint32_t pool_threads = 16;
   uint32_t pool_queue_max = 512;
+  uint32_t heavy_threads = 32;
+  uint32_t heavy_queue_max = 512;
   uint32_t long_poll_threads = 256;
   uint32_t long_poll_queue_max = 64;
 

@@ -160,6 +160,7 @@ awaitable<Session::Next> Session::serve(RoutePlan plan) {
       co_return co_await send(std::move(response));
     }
     case RoutePlan::Kind::kBuffered:
+    case RoutePlan::Kind::kHeavy:
     case RoutePlan::Kind::kLongPoll:
     case RoutePlan::Kind::kUpload: break;
   }
@@ -190,7 +191,9 @@ awaitable<Session::Next> Session::serve_call(RoutePlan plan) {
   Body body = co_await read_body_text();
   if (body != Body::kComplete) co_return co_await refuse_body(body);
 
-  JobRunner& runner = plan.kind == RoutePlan::Kind::kLongPoll ? context_.long_poll_pool : context_.pool;
+  JobRunner& runner = plan.kind == RoutePlan::Kind::kLongPoll ? context_.long_poll_pool
+                      : plan.kind == RoutePlan::Kind::kHeavy  ? context_.heavy_pool
+                                                              : context_.pool;
   const Request& request = current_->request;
   std::function<Response()> work = [call = std::move(plan.call), &request] { return call(request); };
   bool accepted = false;

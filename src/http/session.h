@@ -25,6 +25,7 @@ struct SessionContext {
   const ServerSettings& settings;
   Handler& handler;
   JobRunner& pool;
+  JobRunner& heavy_pool;
   JobRunner& long_poll_pool;
   Metrics& metrics;
   const AccessLog& access_log;

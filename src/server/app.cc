@@ -121,10 +121,11 @@ http::RoutePlan App::route(const http::RequestHead& head) {
     http::RoutePlan plan = http::RoutePlan::long_poll(std::move(name), std::move(call));
     return plan;
   }
-  http::RoutePlan plan = http::RoutePlan::buffered(std::move(name), std::move(call), api::kRequestBytesMax);
-  // Publishing may have millions of entries to merge; the client attaches again meanwhile.
-  if (spec.route == api::Route::kPublish || spec.route == api::Route::kRemovePaths) plan.time_limit = minutes(30);
-  return plan;
+  // Publishing may have millions of entries to merge; the client attaches again meanwhile. Heartbeats must not wait for it.
+  if (spec.route == api::Route::kPublish || spec.route == api::Route::kRemovePaths) {
+    return http::RoutePlan::heavy(std::move(name), std::move(call), minutes(30), api::kRequestBytesMax);
+  }
+  return http::RoutePlan::buffered(std::move(name), std::move(call), api::kRequestBytesMax);
 }
 
 Result<identity::Principal> App::authenticate(const http::Request& request) {

@@ -48,6 +48,9 @@ struct Settings {
   Duration url_time = minutes(30);
   // How long a publication may show no sign of life before another server goes on with it.
   Duration publish_claim_time = seconds(30);
+  // How long a call waits while another one works on this or another publication of the volume. Whoever asks repeats
+  // himself, and each wait has a thread.
+  Duration publish_wait = seconds(10);
   int64_t promised_packs_per_upload_max = 256;
   // 0 = no quota. The sum over all pack rows of an owner's stores, promised ones included.
   int64_t owner_quota_bytes = 0;

@@ -83,6 +83,10 @@ TEST_P(CrashTest, AnotherServerResumesOnceTheClaimIsOld) {
   Publisher publisher(context());
   EXPECT_EQ(*publisher.resume_abandoned(soon()), 0);
   EXPECT_CODE(Code::kBusy, publisher.publish(*request, Deadline::after(seconds(1), clock())));
+  // Nor does a long deadline make a call wait for long: the client repeats itself meanwhile.
+  Deadline long_one = Deadline::after(hours(1), clock());
+  EXPECT_CODE(Code::kBusy, publisher.publish(*request, long_one));
+  EXPECT_GT(long_one.remaining(), minutes(59));
   run_time(seconds(40));
   EXPECT_EQ(*publisher.resume_abandoned(soon()), 1);
   EXPECT_EQ(*client().read(volume.id), (Contents{{"a", "alpha"}}));

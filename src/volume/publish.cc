@@ -124,6 +124,7 @@ Result<Publication> Publisher::publish(const PublishRequest& request, Deadline d
 // Waits for the volume's turn, or for whoever is working on this very operation.
 Result<Publication> Publisher::Impl::drive(RequestId request, const Deadline& deadline,
                                            const AlsoInTx<Publication>& also) {
+  const Deadline turn = deadline.child(context.settings.publish_wait);
   while (true) {
     CAIRN_TRY(std::optional<catalog::PublishOpRow> op,
               context.db.read([&](catalog::Tx& tx) { return catalog::publish_ops::find(tx, request); }));
@@ -134,7 +135,7 @@ Result<Publication> Publisher::Impl::drive(RequestId request, const Deadline& de
     attempt.op = *std::move(op);
     CAIRN_TRY(bool claimed, claim(attempt));
     if (claimed) return run(attempt, deadline, also);
-    if (deadline.expired()) {
+    if (turn.expired()) {
       return Error(Code::kBusy, "another publication of this volume is under way",
                    "ask again with the same request id");
     }

@@ -65,8 +65,8 @@ class Publisher {
 
   // Uploads must not write below runs/ (runs and sessions may); contents_exceed_size names the numbers. A run's or
   // session's publication whose lease is lost or whose contents exceed the size becomes a side snapshot instead. Waits
-  // while another publication of the volume is under way, until the deadline: busy. outcome_unknown and unavailable
-  // leave the operation open: ask again with the same request id.
+  // while another publication of the volume is under way, for settings.publish_wait: busy. busy, outcome_unknown and
+  // unavailable leave the operation open: ask again with the same request id.
   Result<Publication> publish(const PublishRequest& request, Deadline deadline, const AlsoInTx<Publication>& also = {});
 
   // `rm` at the server: takes the lease as holder kind server for the moment, publishes the deletions. path_not_found
