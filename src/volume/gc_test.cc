@@ -128,6 +128,31 @@ TEST_P(GcTest, PublicationAfterTheMarkWins) {
   EXPECT_NE(gone.error().message().find(chunk->place.pack.hex()), std::string::npos);
 }
 
+// Node packs and records are the server's own: no upload protects them before the swap.
+TEST_P(GcTest, CollectingAPublicationsOwnPacksDoesNotFailIt) {
+  for (const char* where : {"nodes register", "record register"}) {
+    SCOPED_TRACE(where);
+    VolumeInfo volume = make_volume(std::string(where).substr(0, 5));
+    auto upload = Uploads(context()).open(request_for(volume.id));
+    ASSERT_OK(upload);
+    auto request = prepare(*upload, {{"a", "alpha"}});
+    ASSERT_OK(request);
+    GarbageCollector gc(context());
+    int marks = 0;
+    Publisher publisher(context());
+    publisher.set_step_hook([&](std::string_view step) -> Status {
+      if (step != where || ++marks > 1) return ok();
+      CAIRN_TRY(Mark mark, gc.mark(volume.store, soon()));
+      CAIRN_TRY(int64_t condemned, gc.condemn(mark));
+      EXPECT_GT(condemned, 0);
+      return ok();
+    });
+    ASSERT_OK(publisher.publish(*request, soon()));
+    EXPECT_EQ(marks, 2);
+    EXPECT_EQ(*client().read(volume.id), (Contents{{"a", "alpha"}}));
+  }
+}
+
 TEST_P(GcTest, UnfinishedUploadsKeepTheirPacksForAWeek) {
   VolumeInfo volume = make_volume("data");
   auto upload = Uploads(context()).open(request_for(volume.id));

@@ -19,11 +19,6 @@ namespace {
 // Small enough that a small publication costs little memory, large enough for thousands of nodes.
 constexpr uint64_t kNodePackBytes = 4 * limits::kMiB;
 
-Error moved(Attempt& attempt, std::string what) {
-  attempt.again = true;
-  return Error(Code::kBusy, std::move(what), "ask again with the same request id");
-}
-
 // Where the changeset belongs when its writer was fenced off: on what it set aside before, else on what it says it
 // started from, else on its upload's base.
 Result<std::optional<catalog::SnapshotRow>> own_base(catalog::Tx& tx, const Attempt& attempt) {
@@ -86,7 +81,7 @@ Status Publisher::Impl::merge(Attempt& attempt, const Deadline& deadline) {
   bool may_write_runs = keeps_work_aside(upload) || upload.kind == "server";
   CheckedChanges changes(records, may_write_runs, attempt.keep_claim);
   PlacesOfWriter places(context, indexes, *attempt.writer, attempt.keep_claim, deadline);
-  NodePacks packs(context, attempt.volume.store, attempt.step, attempt.keep_claim, attempt.own_packs, deadline);
+  NodePacks packs(context, attempt, deadline);
   store::NodePackWriter nodes(packs, kNodePackBytes);
   std::shared_ptr<store::NodeSource> source = sources.get(attempt.volume.store);
   Result<store::MergeResult> merged =

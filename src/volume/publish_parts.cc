@@ -95,6 +95,20 @@ Status put_own_object(Context& context, const catalog::PackRow& row, codec::Byte
   return Error(Code::kDataCorrupt, "object " + row.object_key + " exists with other bytes");
 }
 
+Error moved(Attempt& attempt, std::string what) {
+  attempt.again = true;
+  return Error(Code::kBusy, std::move(what), "ask again with the same request id");
+}
+
+namespace {
+
+// Nothing protects a pack of our own until the swap: a mark between its row and its registration may condemn it.
+Error own_pack_gone(Attempt& attempt, PackId id) {
+  return moved(attempt, "pack " + id.hex() + " of this publication was collected as garbage before it was registered");
+}
+
+}  // namespace
+
 Result<PackId> NodePacks::next() {
   return PackId::random(context_.random);
 }
@@ -102,30 +116,30 @@ Result<PackId> NodePacks::next() {
 Status NodePacks::store(const PackId& id, const store::BuiltPack& pack) {
   catalog::PackRow row;
   row.id = id;
-  row.store = store_;
+  row.store = attempt_.volume.store;
   row.kind = "nodes";
-  row.object_key = store::pack_key(store_, id).text();
+  row.object_key = store::pack_key(row.store, id).text();
   row.size_bytes = static_cast<int64_t>(pack.bytes.size());
   row.crc32c = codec::crc32c(pack.bytes);
-  own_.insert(id);
-  CAIRN_CHECK_OK(keep_claim_());
-  CAIRN_CHECK_OK(step_("nodes promise"));
+  attempt_.own_packs.insert(id);
+  CAIRN_CHECK_OK(attempt_.keep_claim());
+  CAIRN_CHECK_OK(attempt_.step("nodes promise"));
   Status promised = context_.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(row.created_ticket, catalog::stores::next_ticket(tx, store_));
+    CAIRN_TRY(row.created_ticket, catalog::stores::next_ticket(tx, row.store));
     row.touched_ticket = row.created_ticket;
     CAIRN_TRY(row.created, context_.catalog_clock.now(tx));
     return catalog::packs::insert_promised(tx, row);
   });
   CAIRN_CHECK_OK(promised);
-  CAIRN_CHECK_OK(step_("nodes put"));
+  CAIRN_CHECK_OK(attempt_.step("nodes put"));
   CAIRN_CHECK_OK(put_own_object(context_, row, pack.bytes, deadline_));
-  CAIRN_CHECK_OK(step_("nodes register"));
+  CAIRN_CHECK_OK(attempt_.step("nodes register"));
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     auto index_bytes = static_cast<int64_t>(pack.frames.size() * store::kPackIndexRowBytes + store::kPackFooterBytes);
     CAIRN_TRY(bool live,
               catalog::packs::register_live(tx, id, pack.seal.hex(), static_cast<int64_t>(pack.frames.size()),
                                             row.size_bytes - index_bytes));
-    if (!live) return chunks_gone({id});
+    if (!live) return own_pack_gone(attempt_, id);
     return ok();
   });
 }
@@ -172,7 +186,7 @@ Status write_snapshot_record(Context& context, Attempt& attempt, const Deadline&
   attempt.own_packs.insert(id);
   return context.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(bool live, catalog::packs::register_live(tx, id, codec::sha256(bytes).hex(), 0, 0));
-    if (!live) return chunks_gone({id});
+    if (!live) return own_pack_gone(attempt, id);
     return ok();
   });
 }

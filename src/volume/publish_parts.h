@@ -88,30 +88,6 @@ class PlacesOfWriter final : public store::PlaceChecker {
 
 Error chunks_gone(const std::vector<PackId>& packs);
 
-// Writes node packs: row, object, registration.
-class NodePacks final : public store::NodePackAllocator {
- public:
-  // `own` gets the ids of what was written.
-  NodePacks(Context& context, StoreId store, const StepHook& step, const KeepClaim& keep_claim, std::set<PackId>& own,
-            Deadline deadline)
-      : context_(context),
-        store_(store),
-        step_(step),
-        keep_claim_(keep_claim),
-        own_(own),
-        deadline_(std::move(deadline)) {}
-  Result<PackId> next() override;
-  Status store(const PackId& id, const store::BuiltPack& pack) override;
-
- private:
-  Context& context_;
-  StoreId store_;
-  const StepHook& step_;
-  const KeepClaim& keep_claim_;
-  std::set<PackId>& own_;
-  Deadline deadline_;
-};
-
 // What a publication found when it began, and what it is about to make of it.
 struct Attempt {
   catalog::PublishOpRow op;
@@ -134,6 +110,23 @@ struct Attempt {
   KeepClaim keep_claim;
   bool crashed = false;  // the hook stopped it
   bool again = false;    // the error only says that something moved meanwhile
+};
+
+// The error of an attempt that only met a change: all is done again from the new state.
+Error moved(Attempt& attempt, std::string what);
+
+// Writes node packs of `attempt`: row, object, registration.
+class NodePacks final : public store::NodePackAllocator {
+ public:
+  NodePacks(Context& context, Attempt& attempt, Deadline deadline)
+      : context_(context), attempt_(attempt), deadline_(std::move(deadline)) {}
+  Result<PackId> next() override;
+  Status store(const PackId& id, const store::BuiltPack& pack) override;
+
+ private:
+  Context& context_;
+  Attempt& attempt_;
+  Deadline deadline_;
 };
 
 // Writes the snapshot record (row, object, registration) of `attempt`, which gets its pack id.
