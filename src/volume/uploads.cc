@@ -38,9 +38,11 @@ Status check_wishes(const std::vector<PackWish>& wishes) {
   return ok();
 }
 
-Status check_quota(const Settings& settings, catalog::Tx& tx, StoreId store, int64_t more) {
-  if (settings.owner_quota_bytes <= 0) return ok();
-  CAIRN_TRY(std::optional<catalog::StoreRow> row, catalog::stores::find(tx, store));
+// The quota counts every byte and refuses only `put`: its source is still there. What a run or session made would be
+// lost, and `rm` is how one gets below the quota again.
+Status check_quota(const Settings& settings, catalog::Tx& tx, const catalog::UploadRow& upload, int64_t more) {
+  if (settings.owner_quota_bytes <= 0 || upload.kind != holder_kind_name(HolderKind::kUpload)) return ok();
+  CAIRN_TRY(std::optional<catalog::StoreRow> row, catalog::stores::find(tx, upload.store));
   if (!row) return ok();
   CAIRN_TRY(int64_t stored, catalog::stores::owner_bytes(tx, row->owner));
   if (stored + more <= settings.owner_quota_bytes) return ok();
@@ -170,7 +172,7 @@ Result<std::vector<PromisedPack>> Uploads::promise(UploadId id, std::string_view
     }
     int64_t total = 0;
     for (const PackWish& wish : wishes) total += wish.size_bytes;
-    CAIRN_CHECK_OK(check_quota(context_.settings, tx, writer.upload.store, total));
+    CAIRN_CHECK_OK(check_quota(context_.settings, tx, writer.upload, total));
     CAIRN_TRY(int64_t ticket, catalog::stores::next_ticket(tx, writer.upload.store));
     for (const PackWish& wish : wishes) {
       CAIRN_TRY(catalog::PackRow row, promise_pack(context_, tx, writer.upload.store, id, kind_text(wish.kind),
