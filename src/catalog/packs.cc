@@ -93,6 +93,13 @@ Result<bool> register_live(Tx& tx, PackId id, const std::string& seal, int64_t f
   return affected == 1;
 }
 
+Result<bool> give_up(Tx& tx, PackId id, Time now) {
+  CAIRN_TRY(int64_t affected, tx.update("update packs set state = 'condemned', condemned_us = ?2, upload_id = null "
+                                        "where id = ?1 and state = 'promised'",
+                                        {id.hex(), now.us}));
+  return affected == 1;
+}
+
 Result<std::vector<PackRow>> list_by_upload(Tx& tx, UploadId upload, const std::string& kind, const std::string& state,
                                             PackId after, int64_t limit) {
   return many(tx,

@@ -59,7 +59,8 @@ Result<int64_t> next_ticket(Tx& tx, StoreId id) {
 
 Result<int64_t> owner_bytes(Tx& tx, UserId owner) {
   CAIRN_TRY(std::optional<Row> row, tx.query_one("select cast(coalesce(sum(p.size_bytes), 0) as bigint) from packs p "
-                                                 "join stores s on s.id = p.store_id where s.owner_user_id = ?1",
+                                                 "join stores s on s.id = p.store_id where s.owner_user_id = ?1 "
+                                                 "and (p.seal is not null or p.state = 'promised')",
                                                  {owner.hex()}));
   return row ? row->integer(0) : 0;
 }

@@ -31,7 +31,7 @@ Result<std::vector<StoreRow>> list(Tx& tx, StoreId after, int64_t limit);
 // The next ticket of a live store; kVolumeStateConflict when it is being removed. Two transactions that take one
 // conflict, so they are as if one came after the other.
 Result<int64_t> next_ticket(Tx& tx, StoreId id);
-// Sum over all pack rows of all stores of an owner, promised ones included.
+// Sum over all pack rows of all stores of an owner, promised ones included; not those of promises that were given up.
 Result<int64_t> owner_bytes(Tx& tx, UserId owner);
 Result<int64_t> stored_bytes(Tx& tx, StoreId id);
 // live → removing when no volume but `last` names it any more; false when one does or it is not live.

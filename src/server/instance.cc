@@ -60,6 +60,7 @@ volume::Settings volume_settings(const config::ServerSettings& settings) {
   to.trash_time = settings.trash_time;
   to.gc_grace = settings.gc_grace;
   to.url_time = SignedUrls::kLife;
+  to.put_time = SignedUrls::kPutTime;
   to.owner_quota_bytes = static_cast<int64_t>(settings.owner_quota_bytes);
   return to;
 }

@@ -99,15 +99,49 @@ RegisteredPack registered(const catalog::PackRow& row, const std::string& seal) 
   return pack;
 }
 
+// A promise that was not kept while its URL was good and the last PUT went on is not kept any more. It leaves its upload,
+// so that the next one has room.
+Status give_up_old(Context& context, const catalog::PackRow& pack) {
+  return context.db.transact([&](catalog::Tx& tx) -> Status {
+    CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+    if (now - pack.created <= context.settings.url_time + context.settings.put_time) return ok();
+    CAIRN_TRY(bool given_up, catalog::packs::give_up(tx, pack.id, now));
+    return given_up && pack.upload ? catalog::uploads::subtract_promised(tx, *pack.upload, 1) : ok();
+  });
+}
+
 // Checks the object and makes the row live. False when the row was not promised any more.
 Result<bool> complete(Context& context, const catalog::PackRow& pack, Checked& checked) {
-  CAIRN_TRY(checked, check_object(context.objects, pack, Deadline::after(minutes(1), context.clock)));
+  Result<Checked> found = check_object(context.objects, pack, Deadline::after(minutes(1), context.clock));
+  if (!found) {
+    if (is_verdict(found.error().code())) CAIRN_CHECK_OK(give_up_old(context, pack));
+    return std::move(found).error();
+  }
+  checked = *std::move(found);
   return context.db.transact([&](catalog::Tx& tx) -> Result<bool> {
     CAIRN_TRY(bool live,
               catalog::packs::register_live(tx, pack.id, checked.seal, checked.frames, checked.index_offset));
     if (live && pack.upload) CAIRN_CHECK_OK(catalog::uploads::subtract_promised(tx, *pack.upload, 1));
     return live;
   });
+}
+
+// Registers or gives up the old promises of an upload, of whatever kind. True when there were any.
+Result<bool> settle_old(Context& context, UploadId id) {
+  Time before;
+  CAIRN_TRY(std::vector<catalog::PackRow> promised,
+            context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
+              CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+              before = now - (context.settings.url_time + context.settings.put_time);
+              return catalog::packs::list_by_upload(tx, id, "", "promised", PackId(), kCompletedPerCall);
+            }));
+  std::erase_if(promised, [&](const catalog::PackRow& pack) { return pack.created >= before; });
+  for (const catalog::PackRow& pack : promised) {
+    Checked checked;
+    Result<bool> live = complete(context, pack, checked);
+    if (!live && !is_verdict(live.error().code())) return std::move(live).error();
+  }
+  return !promised.empty();
 }
 
 }  // namespace
@@ -158,6 +192,17 @@ Result<Lease> Uploads::heartbeat(UploadId id, std::string_view secret) {
 Result<std::vector<PromisedPack>> Uploads::promise(UploadId id, std::string_view secret,
                                                    const std::vector<PackWish>& wishes) {
   CAIRN_CHECK_OK(check_wishes(wishes));
+  Result<std::vector<PromisedPack>> promised = promise_now(id, secret, wishes);
+  if (promised) return promised;
+  Code code = promised.error().code();
+  if (code != Code::kLimitExceeded && code != Code::kQuotaExceeded) return promised;
+  CAIRN_TRY(bool any, settle_old(context_, id));
+  if (any) promised = promise_now(id, secret, wishes);
+  return promised;
+}
+
+Result<std::vector<PromisedPack>> Uploads::promise_now(UploadId id, std::string_view secret,
+                                                       const std::vector<PackWish>& wishes) {
   return context_.db.transact([&](catalog::Tx& tx) -> Result<std::vector<PromisedPack>> {
     std::vector<PromisedPack> promised;
     CAIRN_TRY(Writer writer, authorize(tx, id, secret));
@@ -244,7 +289,7 @@ Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_
     for (const catalog::PackRow& pack : promised) {
       Checked checked;
       Result<bool> live = complete(context_, pack, checked);
-      // What never arrived, or arrived broken, is sent again.
+      // What never arrived, or arrived broken, is sent again under another id.
       if (!live && !is_verdict(live.error().code())) return std::move(live).error();
     }
     Status adopted = context_.db.transact([&](catalog::Tx& tx) -> Status {

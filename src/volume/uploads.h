@@ -74,12 +74,14 @@ class Uploads {
 
   Result<Lease> heartbeat(UploadId id, std::string_view secret);
 
-  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered;
-  // quota_exceeded, which counts promised bytes, is for uploads of kind upload only.
+  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered; promises that
+  // nobody can keep any more are given up when there is no room. quota_exceeded, which counts promised bytes, is for
+  // uploads of kind upload only.
   Result<std::vector<PromisedPack>> promise(UploadId id, std::string_view secret, const std::vector<PackWish>& wishes);
   // Compares each object with its promise (length, CRC where the store knows it), reads the index at its end, checks it
   // and records its seal. Registering again is fine; packs of one's own unfinished uploads are adopted. Rejected ones
-  // say why: pack_invalid, or object_not_found when it never arrived. An error of the whole call means that the store
+  // say why: pack_invalid, or object_not_found when it never arrived; their promise ends with the life of their URL. An
+  // error of the whole call means that the store
   // or the catalog could not be asked. At most 1,000 ids.
   Result<Registration> register_packs(UploadId id, std::string_view secret, const std::vector<PackId>& packs);
 
@@ -96,6 +98,9 @@ class Uploads {
   Result<int64_t> lapse_abandoned();
 
  private:
+  Result<std::vector<PromisedPack>> promise_now(UploadId id, std::string_view secret,
+                                                const std::vector<PackWish>& wishes);
+
   Context& context_;
 };
 

@@ -1,6 +1,7 @@
-// What an owner may have: the quota.
+// What an owner and an upload may have: the quota, and packs that were promised and never sent.
 #include "volume/uploads.h"
 
+#include "catalog/uploads.h"
 #include "volume/volume_fixture.h"
 
 namespace cairn::volume {
@@ -24,6 +25,57 @@ class UploadsTest : public VolumeTest {
   }
 };
 CAIRN_INSTANTIATE_CATALOG(UploadsTest);
+
+// A store that was full for hours, or answers that were lost: none of it costs the upload its room for ever.
+TEST_P(UploadsTest, PromisesThatNobodyKeptAreGivenUp) {
+  OpenUpload run = open(make_volume("data"), HolderKind::kRun);
+  auto arrived = client().promise(run, {"arrived"});
+  ASSERT_OK(arrived);
+  ASSERT_OK(client().put(arrived->promised, arrived->bytes));
+  auto never = client().promise(run, {"never"});
+  ASSERT_OK(never);
+  ASSERT_OK(promise(run, 254));
+  EXPECT_CODE(Code::kLimitExceeded, promise(run, 1));
+  run_time(minutes(59));  // the last PUT may be going on
+  EXPECT_CODE(Code::kLimitExceeded, promise(run, 1));
+  run_time(minutes(2));
+  ASSERT_OK(promise(run, 256));
+  EXPECT_CODE(Code::kLimitExceeded, promise(run, 1));
+  ASSERT_OK(client().register_pack(run, arrived->promised.id));
+  EXPECT_CODE(Code::kPackInvalid, client().register_pack(run, never->promised.id));
+  // One that comes all the same is garbage, and is collected.
+  ASSERT_OK(client().put(never->promised, never->bytes));
+  auto key = object::ObjectKey::parse(never->promised.key);
+  ASSERT_OK(key);
+  run_time(hours(25));
+  GarbageCollector gc(context());
+  ASSERT_OK(gc.run(run.store, soon()));
+  EXPECT_CODE(Code::kObjectNotFound, store_.head(*key, soon()));
+}
+
+TEST_P(UploadsTest, ResumeAndRegistrationGiveUpToo) {
+  OpenUpload run = open(make_volume("data"), HolderKind::kRun);
+  Uploads uploads(context());
+  std::vector<PackId> packs;
+  for (int i = 0; i < 2; ++i) {
+    auto built = client().promise(run, {"text " + std::to_string(i)});
+    ASSERT_OK(built);
+    packs.push_back(built->promised.id);
+  }
+  auto upload_row = [&] {
+    auto row = db().read([&](catalog::Tx& tx) { return catalog::uploads::find(tx, run.id); });
+    EXPECT_TRUE(row && *row);
+    return **row;
+  };
+  ASSERT_OK(uploads.resumable(run.id, run.lease.secret, PackId(), 10));
+  EXPECT_CODE(Code::kObjectNotFound, client().register_pack(run, packs[0]));
+  EXPECT_EQ(upload_row().promised_count, 2);  // they may still come
+  run_time(minutes(61));
+  EXPECT_CODE(Code::kObjectNotFound, client().register_pack(run, packs[0]));
+  EXPECT_EQ(upload_row().promised_count, 1);
+  ASSERT_OK(uploads.resumable(run.id, run.lease.secret, PackId(), 10));
+  EXPECT_EQ(upload_row().promised_count, 0);
+}
 
 class QuotaTest : public UploadsTest {
  protected:
@@ -61,6 +113,14 @@ TEST_P(QuotaTest, RefusesPutAlone) {
   removal.paths = {"b"};
   ASSERT_OK(publisher.remove(removal, soon()));
   EXPECT_EQ(*client().read(volume.id), (Contents{{"runs/1/a", "alpha"}}));
+}
+
+TEST_P(QuotaTest, GivenUpPromisesDoNotCount) {
+  OpenUpload put = open(make_volume("data"));
+  ASSERT_OK(promise(put, 1, 9'000));
+  EXPECT_CODE(Code::kQuotaExceeded, promise(put, 1, 9'000));
+  run_time(minutes(61));
+  ASSERT_OK(promise(put, 1, 9'000));
 }
 
 }  // namespace
