@@ -71,8 +71,11 @@ std::string retire(const std::string& which) {
              "and not exists (select 1 from pins p where p.volume_id = ?1 and p.number = snapshots.number "
              "and p.expires_lease_us > ") +
          kLeaseNowSql +
-         ") and not exists (select 1 from uploads u where u.volume_id = ?1 and u.base_number = snapshots.number "
-         "and (u.state = 'open' or (u.state in ('closed', 'lapsed') and u.keep_until_us > ?2))) and " +
+         ") and not exists (select 1 from uploads u where u.volume_id = ?1 and (u.base_number = snapshots.number "
+         "or (snapshots.side = 1 and u.side_number = snapshots.number)) "
+         "and (u.state = 'open' or (u.state in ('closed', 'lapsed') and u.keep_until_us > ?2))) "
+         "and not exists (select 1 from snapshots d where d.volume_id = ?1 and d.side = 1 "
+         "and d.base_number = snapshots.number) and " +
          which;
 }
 

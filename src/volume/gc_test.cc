@@ -199,6 +199,64 @@ TEST_P(GcTest, RetentionKeepsWhatIsReliedOn) {
   EXPECT_EQ(numbers(volume.id), (std::vector<int64_t>{6, 5}));
 }
 
+// A run that lost its lease and put its changes aside.
+class SideSnapshotTest : public GcTest {
+ protected:
+  void SetUp() override {
+    GcTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    volume_ = make_volume("data");
+    set_history("off");
+    ASSERT_OK(client().put_files(volume_.id, alice_.user, {{"base", "base"}}));
+    auto run = Uploads(context()).open(request_for(volume_.id, HolderKind::kRun));
+    ASSERT_OK(run);
+    run_ = *run;
+    run_time(minutes(20));
+    ASSERT_OK(client().put_files(volume_.id, bob_.user, {{"bob", "was here"}}));
+  }
+  // Brings one more file; answers the number of the side snapshot that holds it.
+  int64_t put_aside(const std::string& path) {
+    auto request = prepare(run_, {{path, "from the run"}});
+    EXPECT_TRUE(request);
+    auto aside = Publisher(context()).publish(*request, soon());
+    EXPECT_TRUE(aside && aside->side);
+    return aside ? aside->snapshot : 0;
+  }
+  void retain() { ASSERT_OK(Retention(context()).run(volume_.id)); }
+  bool there(int64_t number) { return Volumes(context()).snapshot(volume_.id, number).has_value(); }
+
+  VolumeInfo volume_;
+  OpenUpload run_;
+};
+CAIRN_INSTANTIATE_CATALOG(SideSnapshotTest);
+
+TEST_P(SideSnapshotTest, KeepsItsBase) {
+  int64_t aside = put_aside("a");
+  ASSERT_OK(Uploads(context()).close(run_.id, run_.lease.secret));
+  retain();
+  EXPECT_EQ(numbers(volume_.id), (std::vector<int64_t>{aside, 2, 1}));
+  ASSERT_OK(Volumes(context()).drop_side_snapshot(volume_.id, aside));
+  retain();
+  EXPECT_EQ(numbers(volume_.id), (std::vector<int64_t>{2}));
+}
+
+TEST_P(SideSnapshotTest, IsKeptWhileItsRunGoesOn) {
+  int64_t aside = put_aside("a");
+  run_time(hours(31 * 24));
+  retain();
+  EXPECT_TRUE(there(aside));
+  int64_t next = put_aside("b");
+  EXPECT_FALSE(there(aside));
+  EXPECT_EQ(client().read(volume_.id, next)->size(), 3u);
+  ASSERT_OK(Uploads(context()).close(run_.id, run_.lease.secret));
+  run_time(hours(29 * 24));
+  retain();
+  EXPECT_TRUE(there(next));
+  run_time(hours(2 * 24));
+  retain();
+  EXPECT_EQ(numbers(volume_.id), (std::vector<int64_t>{2}));
+}
+
 TEST_P(GcTest, OnlyTheNewestInterimSnapshotStays) {
   VolumeInfo volume = make_volume("data");
   auto run = Uploads(context()).open(request_for(volume.id, HolderKind::kRun));
