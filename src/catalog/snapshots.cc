@@ -190,10 +190,13 @@ Result<int64_t> retire_side(Tx& tx, VolumeId volume, Time now) {
   return tx.update(retire("side = 1 and expires_us <= ?2"), {volume.hex(), now.us});
 }
 
-Result<bool> remove_side(Tx& tx, VolumeId volume, int64_t number) {
-  CAIRN_TRY(int64_t affected, tx.update("delete from snapshots where volume_id = ?1 and number = ?2 and side = 1",
-                                        {volume.hex(), number}));
-  return affected == 1;
+Result<bool> end_side(Tx& tx, VolumeId volume, int64_t number, Time now) {
+  CAIRN_TRY(int64_t affected, tx.update("update snapshots set expires_us = ?3, guard = guard + 1 "
+                                        "where volume_id = ?1 and number = ?2 and side = 1 and tag = ''",
+                                        {volume.hex(), number, now.us}));
+  if (affected != 1) return false;
+  CAIRN_CHECK_OK(tx.update(retire("side = 1 and number = ?3"), {volume.hex(), now.us, number}));
+  return true;
 }
 
 Result<int64_t> remove_of_volume(Tx& tx, VolumeId volume) {

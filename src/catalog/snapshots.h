@@ -64,8 +64,9 @@ Result<int64_t> retire_superseded(Tx& tx, VolumeId volume, Time superseded_befor
 Result<int64_t> retire_beyond(Tx& tx, VolumeId volume, int64_t keep, Time now);
 Result<int64_t> retire_side(Tx& tx, VolumeId volume, Time now);
 
-// A side snapshot, whatever else; false when there is none of that number.
-Result<bool> remove_side(Tx& tx, VolumeId volume, int64_t number);
+// Ends a side snapshot of a CREATED volume: at once, or where a reader has it pinned with retire_side after him. False,
+// and nothing happens, when there is none of that number without a tag.
+Result<bool> end_side(Tx& tx, VolumeId volume, int64_t number, Time now);
 Result<int64_t> remove_of_volume(Tx& tx, VolumeId volume);
 
 }  // namespace snapshots

@@ -103,6 +103,12 @@ Result<bool> side_published(Tx& tx, UploadId id, int64_t number) {
   return hits(tx, "update uploads set side_number = ?2 where id = ?1 and state = 'open'", {id.hex(), number});
 }
 
+Status forget_side(Tx& tx, VolumeId volume, int64_t number) {
+  CAIRN_CHECK_OK(tx.update("update uploads set side_number = 0 where volume_id = ?1 and side_number = ?2",
+                           {volume.hex(), number}));
+  return ok();
+}
+
 Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit) {
   CAIRN_TRY(Rows rows,
             tx.query(std::string("select ") + kColumns +

@@ -47,6 +47,8 @@ Result<int64_t> lapse_abandoned(Tx& tx, LeaseTime seen_before, Time now);
 // After a head swap or a side snapshot of an open upload.
 Result<bool> published(Tx& tx, UploadId id, int64_t number);
 Result<bool> side_published(Tx& tx, UploadId id, int64_t number);
+// Whatever upload keeps its changes in this side snapshot goes on without it.
+Status forget_side(Tx& tx, VolumeId volume, int64_t number);
 // Open uploads that are not kind upload or server: what runs and sessions hold.
 Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit);
 Status remove_of_volume(Tx& tx, VolumeId volume);

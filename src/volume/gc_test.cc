@@ -257,6 +257,48 @@ TEST_P(SideSnapshotTest, IsKeptWhileItsRunGoesOn) {
   EXPECT_EQ(numbers(volume_.id), (std::vector<int64_t>{2}));
 }
 
+TEST_P(SideSnapshotTest, ReplacedOneStaysForItsReader) {
+  int64_t first = put_aside("a");
+  auto pin = Reads(context()).pin(volume_.id, first, "test");
+  ASSERT_OK(pin);
+  put_aside("b");
+  retain();
+  EXPECT_EQ(client().read(volume_.id, first)->size(), 2u);
+  ASSERT_OK(Reads(context()).unpin(pin->pin));
+  retain();
+  EXPECT_FALSE(there(first));
+}
+
+TEST_P(SideSnapshotTest, ReplacedOneStaysWhileItHasATag) {
+  int64_t first = put_aside("a");
+  ASSERT_OK(Volumes(context()).tag(volume_.id, first, "keep"));
+  int64_t second = put_aside("b");
+  retain();
+  EXPECT_TRUE(there(first));
+  EXPECT_CODE(Code::kVolumeStateConflict, Volumes(context()).drop_side_snapshot(volume_.id, first));
+  EXPECT_TRUE(there(first));
+  ASSERT_OK(Volumes(context()).tag(volume_.id, first, ""));
+  ASSERT_OK(Volumes(context()).drop_side_snapshot(volume_.id, first));
+  EXPECT_FALSE(there(first));
+  EXPECT_TRUE(there(second));
+}
+
+TEST_P(SideSnapshotTest, DroppedOneStaysForItsReader) {
+  int64_t aside = put_aside("a");
+  auto pin = Reads(context()).pin(volume_.id, aside, "test");
+  ASSERT_OK(pin);
+  ASSERT_OK(Volumes(context()).drop_side_snapshot(volume_.id, aside));
+  retain();
+  EXPECT_EQ(client().read(volume_.id, aside)->size(), 2u);
+  // Nobody builds on it.
+  int64_t next = put_aside("b");
+  EXPECT_FALSE(client().read(volume_.id, next)->contains("a"));
+  ASSERT_OK(Reads(context()).unpin(pin->pin));
+  retain();
+  EXPECT_FALSE(there(aside));
+  EXPECT_CODE(Code::kSnapshotNotFound, Volumes(context()).drop_side_snapshot(volume_.id, aside));
+}
+
 TEST_P(GcTest, OnlyTheNewestInterimSnapshotStays) {
   VolumeInfo volume = make_volume("data");
   auto run = Uploads(context()).open(request_for(volume.id, HolderKind::kRun));

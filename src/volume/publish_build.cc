@@ -285,8 +285,11 @@ Result<Publication> Publisher::Impl::swap(Attempt& attempt, const AlsoInTx<Publi
         }
         if (!counted) return moved(attempt, "the head of the volume moved");
         CAIRN_CHECK_OK(touch_packs(tx, attempt));
-        if (attempt.base.side) CAIRN_CHECK_OK(catalog::snapshots::remove_side(tx, volume, attempt.base.number));
-        if (attempt.base.side && !attempt.side) CAIRN_CHECK_OK(catalog::uploads::side_published(tx, upload.id, 0));
+        if (attempt.base.side) {
+          // The new one holds all of it; who pinned or tagged it keeps it.
+          if (!attempt.side) CAIRN_CHECK_OK(catalog::uploads::side_published(tx, upload.id, 0));
+          CAIRN_CHECK_OK(catalog::snapshots::end_side(tx, volume, attempt.base.number, at.now));
+        }
         CAIRN_TRY(bool inserted, catalog::snapshots::insert(tx, row_of(context, attempt, result, at.now)));
         if (!inserted) return moved(attempt, "the number of the snapshot was taken");
         CAIRN_CHECK_OK(finish(tx, attempt, result, at.now));

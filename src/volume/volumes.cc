@@ -410,8 +410,19 @@ Status Volumes::tag(VolumeId id, int64_t number, std::string_view label, const A
 
 Status Volumes::drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(bool removed, catalog::snapshots::remove_side(tx, id, number));
-    if (!removed) return Error(Code::kSnapshotNotFound, "there is no side snapshot " + std::to_string(number));
+    CAIRN_TRY(std::optional<catalog::SnapshotRow> row, catalog::snapshots::find(tx, id, number));
+    if (!row || !row->side) {
+      return Error(Code::kSnapshotNotFound, "there is no side snapshot " + std::to_string(number),
+                   "`cairn volumes info NAME` shows those that are kept");
+    }
+    CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+    CAIRN_CHECK_OK(catalog::uploads::forget_side(tx, id, number));
+    CAIRN_TRY(bool ended, catalog::snapshots::end_side(tx, id, number, now));
+    if (!ended) {
+      return Error(Code::kVolumeStateConflict,
+                   "side snapshot " + std::to_string(number) + " has the tag '" + row->tag + "', which keeps it",
+                   "remove the tag, then drop it");
+    }
     return also ? also(tx, number) : ok();
   });
 }

@@ -146,6 +146,7 @@ class Volumes {
   Result<SnapshotInfo> snapshot(VolumeId id, int64_t number);
   // A label keeps a snapshot until it is removed again ("" removes it).
   Status tag(VolumeId id, int64_t number, std::string_view label, const AlsoInTx<int64_t>& also = {});
+  // At once, or for retention to remove once its readers are done; volume_state_conflict when it is tagged.
   Status drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also = {});
 
  private:
