@@ -30,7 +30,6 @@ inline constexpr uint64_t kEntriesMax = uint64_t{1} << 31;
 inline constexpr uint64_t kChangesetBytesMax = uint64_t{1} << 31;
 inline constexpr uint64_t kAttemptsMax = 1'000;
 inline constexpr uint64_t kPinsPerVolumeMax = 100;
-inline constexpr uint64_t kSideSnapshotsPerVolumeMax = 100;
 inline constexpr uint64_t kZstdWindowBytesMax = 8 * kMiB;
 inline constexpr uint64_t kVolumeNameBytesMax = 40;
 

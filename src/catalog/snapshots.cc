@@ -162,12 +162,6 @@ Result<bool> set_tag(Tx& tx, VolumeId volume, int64_t number, const std::string&
   return affected == 1;
 }
 
-Result<int64_t> count_side(Tx& tx, VolumeId volume) {
-  CAIRN_TRY(std::optional<Row> row,
-            tx.query_one("select count(*) from snapshots where volume_id = ?1 and side = 1", {volume.hex()}));
-  return row ? row->integer(0) : 0;
-}
-
 Result<int64_t> retire_interim(Tx& tx, VolumeId volume, Time now) {
   return tx.update(
       retire("interim = 1 and side = 0 and exists (select 1 from snapshots n where n.volume_id = ?1 and n.side = 0 "

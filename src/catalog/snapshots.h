@@ -54,7 +54,6 @@ Result<std::vector<SnapshotRow>> list_of_store(Tx& tx, StoreId store, VolumeId a
                                                int64_t limit);
 Status supersede(Tx& tx, VolumeId volume, int64_t number, Time now);
 Result<bool> set_tag(Tx& tx, VolumeId volume, int64_t number, const std::string& tag);
-Result<int64_t> count_side(Tx& tx, VolumeId volume);
 
 // Removal by retention; each leaves heads, tagged and pinned snapshots, bases of unfinished uploads and of side snapshots,
 // and touches CREATED volumes only. All answer how many rows went.

@@ -299,6 +299,24 @@ TEST_P(SideSnapshotTest, DroppedOneStaysForItsReader) {
   EXPECT_CODE(Code::kSnapshotNotFound, Volumes(context()).drop_side_snapshot(volume_.id, aside));
 }
 
+// However many of them there are: each holds somebody's work.
+TEST_P(SideSnapshotTest, HasNoBound) {
+  for (int i = 0; i < 101; ++i) {
+    ASSERT_OK(db().transact([&](catalog::Tx& tx) -> Status {
+      catalog::SnapshotRow row;
+      row.volume = volume_.id;
+      row.number = 1'000 + i;
+      row.kind = "final";
+      row.side = true;
+      row.side_label = "recovered/run " + std::to_string(i) + "/1";
+      CAIRN_TRY(bool inserted, catalog::snapshots::insert(tx, row));
+      EXPECT_TRUE(inserted);
+      return ok();
+    }));
+  }
+  EXPECT_EQ(Volumes(context()).info(alice_.user, "data")->side_snapshots.size(), 101u);
+}
+
 TEST_P(GcTest, OnlyTheNewestInterimSnapshotStays) {
   VolumeInfo volume = make_volume("data");
   auto run = Uploads(context()).open(request_for(volume.id, HolderKind::kRun));

@@ -20,7 +20,7 @@
 namespace cairn::volume {
 namespace {
 
-constexpr int64_t kSideShown = 100;
+constexpr int64_t kSideShown = 1'000;
 constexpr int64_t kCheckpointsCountedMax = 10'000;
 constexpr size_t kCheckpointPathsShown = 100;
 

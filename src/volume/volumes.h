@@ -75,7 +75,7 @@ struct VolumeInfo {
   std::optional<Time> purge_at;
   std::string delete_error;
   std::optional<LeaseSummary> writer;
-  std::vector<SnapshotInfo> side_snapshots;  // filled by info() only
+  std::vector<SnapshotInfo> side_snapshots;  // the newest 1,000; filled by info() only
   int64_t stored_bytes = 0;                  // pack bytes of its store; filled by info() only
 };
 
