@@ -240,6 +240,29 @@ TEST_P(CrashTest, RemovalThatDiedGoesOn) {
   EXPECT_FALSE(Leases(context()).current(volume.id)->has_value());
 }
 
+// Who lost his claim and the race finds the lease that he went by ended, and is done all the same.
+TEST_P(CrashTest, RemovalThatAnotherFinishedIsDone) {
+  VolumeInfo volume = make_volume("data");
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "alpha"}, {"b", "beta"}}));
+  RemoveRequest removal;
+  removal.request = RequestId::random(random());
+  removal.volume = volume.id;
+  removal.actor = alice_;
+  removal.paths = {"a"};
+  Publisher other(context());
+  Publisher slow(context());
+  slow.set_step_hook([&](std::string_view step) -> Status {
+    if (step != "swap") return ok();
+    run_time(seconds(40));
+    EXPECT_EQ(*other.resume_abandoned(soon()), 1);
+    return ok();
+  });
+  auto done = slow.remove(removal, soon());
+  ASSERT_OK(done);
+  EXPECT_EQ(done->snapshot, 2);
+  EXPECT_EQ(*client().read(volume.id), (Contents{{"b", "beta"}}));
+}
+
 // Calls to the store fail, happen and are said to have failed, or come back short and damaged: a publication either
 // says what is wrong or is whole, and asking again with the same request id gets it through once the store behaves.
 TEST_P(CrashTest, FaultyStore) {

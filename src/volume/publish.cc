@@ -161,18 +161,15 @@ Status Publisher::Impl::keep_claim(Attempt& attempt) {
   attempt.claim_renewed = now;
   Result<bool> open = context.db.transact([&](catalog::Tx& tx) -> Result<bool> {
     CAIRN_TRY(catalog::LeaseTime lease_now, context.catalog_clock.lease_now(tx));
-    CAIRN_TRY(bool held, catalog::volumes::renew_publishing(tx, attempt.op.volume, attempt.claim,
-                                                            lease_now + context.settings.publish_claim_time));
-    if (held) return true;
-    CAIRN_TRY(std::optional<catalog::PublishOpRow> op, catalog::publish_ops::find(tx, attempt.op.request));
-    return op && op->state == "running";
+    CAIRN_CHECK_OK(catalog::volumes::renew_publishing(tx, attempt.op.volume, attempt.claim,
+                                                      lease_now + context.settings.publish_claim_time));
+    return is_open(tx, attempt.op.request);
   });
   if (!open) {
     log_warning("a publication's claim was not renewed: {}", open.error().to_string());
-  } else if (!*open) {
-    return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
+    return ok();
   }
-  return ok();
+  return *open ? ok() : finished_elsewhere();
 }
 
 Result<Publication> Publisher::Impl::run(Attempt& attempt, const Deadline& deadline,
@@ -188,8 +185,9 @@ Result<Publication> Publisher::Impl::run(Attempt& attempt, const Deadline& deadl
     if (attempt.crashed) return result;
     if (result || !attempt.again) break;
   }
-  if (!result && leaves_open(result.error())) {
-    // A commit without an answer may have happened, or another server finished it: the row says so.
+  if (!result) {
+    // A commit without an answer may have happened, or another server finished it: the row says so, whatever this
+    // attempt met afterwards (a removal ends its own lease).
     auto row = context.db.read([&](catalog::Tx& tx) { return catalog::publish_ops::find(tx, attempt.op.request); });
     if (row && *row && (*row)->state == "done") return result_of(**row);
   }

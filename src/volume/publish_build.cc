@@ -35,6 +35,8 @@ Result<std::optional<catalog::SnapshotRow>> own_base(catalog::Tx& tx, const Atte
 
 Status Publisher::Impl::begin(Attempt& attempt) {
   return context.db.read([&](catalog::Tx& tx) -> Status {
+    CAIRN_TRY(bool open, is_open(tx, attempt.op.request));
+    if (!open) return finished_elsewhere();
     CAIRN_TRY(attempt.writer, open_writer(tx, attempt.op.upload));
     CAIRN_TRY(attempt.volume, created_volume(tx, attempt.op.volume));
     CAIRN_TRY(std::optional<catalog::StoreRow> store, catalog::stores::find(tx, attempt.volume.store));
@@ -150,8 +152,7 @@ Status Publisher::Impl::finish(catalog::Tx& tx, Attempt& attempt, const Publicat
   row.side_label = result.side_label;
   row.side_reason = result.side_reason;
   CAIRN_TRY(bool finished, catalog::publish_ops::finish(tx, row, now));
-  if (!finished)
-    return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
+  if (!finished) return finished_elsewhere();
   CAIRN_CHECK_OK(catalog::packs::detach(tx, attempt.op.changeset));
   CAIRN_CHECK_OK(catalog::volumes::release_publishing(tx, attempt.op.volume, attempt.claim));
   if (attempt.writer->upload.kind == "server") {

@@ -95,6 +95,15 @@ Status put_own_object(Context& context, const catalog::PackRow& row, codec::Byte
   return Error(Code::kDataCorrupt, "object " + row.object_key + " exists with other bytes");
 }
 
+Result<bool> is_open(catalog::Tx& tx, RequestId request) {
+  CAIRN_TRY(std::optional<catalog::PublishOpRow> op, catalog::publish_ops::find(tx, request));
+  return op && op->state == "running";
+}
+
+Error finished_elsewhere() {
+  return Error(Code::kBusy, "another server finished this publication", "ask again with the same request id");
+}
+
 Error moved(Attempt& attempt, std::string what) {
   attempt.again = true;
   return Error(Code::kBusy, std::move(what), "ask again with the same request id");

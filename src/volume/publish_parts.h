@@ -112,6 +112,10 @@ struct Attempt {
   bool again = false;    // the error only says that something moved meanwhile
 };
 
+// Whether nobody has finished the operation.
+Result<bool> is_open(catalog::Tx& tx, RequestId request);
+Error finished_elsewhere();
+
 // The error of an attempt that only met a change: all is done again from the new state.
 Error moved(Attempt& attempt, std::string what);
 
