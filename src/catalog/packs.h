@@ -39,8 +39,8 @@ Result<std::optional<PackRow>> find(Tx& tx, PackId id);
 // promised → live; false when it was not promised.
 Result<bool> register_live(Tx& tx, PackId id, const std::string& seal, int64_t frames, int64_t index_offset);
 
-// promised → condemned, and out of its upload, for one whose object did not come and cannot come any more; false when it
-// was not promised.
+// promised → condemned, and out of its upload, for one whose object did not come and cannot come any more; false when
+// it was not promised.
 Result<bool> give_up(Tx& tx, PackId id, Time now);
 
 // Packs of an upload, by id. An empty kind or state is any.

@@ -55,8 +55,8 @@ Result<std::vector<SnapshotRow>> list_of_store(Tx& tx, StoreId store, VolumeId a
 Status supersede(Tx& tx, VolumeId volume, int64_t number, Time now);
 Result<bool> set_tag(Tx& tx, VolumeId volume, int64_t number, const std::string& tag);
 
-// Removal by retention; each leaves heads, tagged and pinned snapshots, bases of unfinished uploads and of side snapshots,
-// and touches CREATED volumes only. All answer how many rows went.
+// Removal by retention; each leaves heads, tagged and pinned snapshots, bases of unfinished uploads and of side
+// snapshots, and touches CREATED volumes only. All answer how many rows went.
 Result<int64_t> retire_interim(Tx& tx, VolumeId volume, Time now);
 Result<int64_t> retire_superseded(Tx& tx, VolumeId volume, Time superseded_before, Time now);
 // All but the newest `keep` regular ones.

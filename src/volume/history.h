@@ -1,7 +1,7 @@
 // How long superseded snapshots are kept: a number of days (7 by default), the newest N, or none. Retention removes the
 // rows of snapshots that nothing keeps; a snapshot stays as long as it is the head, tagged, pinned, a side snapshot
-// within its time, or the base of such a one or of an unfinished upload, run or session. Interim snapshots go as soon as the same writer
-// published a newer one.
+// within its time, or the base of such a one or of an unfinished upload, run or session. Interim snapshots go as soon
+// as the same writer published a newer one.
 //
 // Thread-safe; any number of servers may run retention at once.
 #pragma once

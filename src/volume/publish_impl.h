@@ -14,7 +14,8 @@ struct Publisher::Impl {
   Result<Publication> drive(RequestId request, const Deadline& deadline, const AlsoInTx<Publication>& also);
   Result<bool> claim(Attempt& attempt);
   // Renews the claim when that was some time ago. A claim that somebody took all the same ends nothing as long as the
-  // operation is open (busy when it is not): this attempt is ahead of its taker's, and the swap lets one of them through.
+  // operation is open (busy when it is not): this attempt is ahead of its taker's, and the swap lets one of them
+  // through.
   Status keep_claim(Attempt& attempt);
   Result<Publication> run(Attempt& attempt, const Deadline& deadline, const AlsoInTx<Publication>& also);
   Result<Publication> build_and_swap(Attempt& attempt, const Deadline& deadline, const AlsoInTx<Publication>& also);

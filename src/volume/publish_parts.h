@@ -36,8 +36,8 @@ class ObjectSource final : public store::ByteSource {
   uint64_t offset_ = 0;
 };
 
-// Called between any two pieces of a publication's work: keeps its claim (by time, so it is cheap to call), and its error
-// ends the work.
+// Called between any two pieces of a publication's work: keeps its claim (by time, so it is cheap to call), and its
+// error ends the work.
 using KeepClaim = std::function<Status()>;
 
 // Passes a changeset through and refuses what the writer may not do (S13).
@@ -106,7 +106,7 @@ struct Attempt {
   std::set<PackId> own_packs;  // nodes and record written by this attempt
   std::optional<PackId> record_pack;
   int64_t number = 0;
-  StepHook step;         // never empty, as is the next
+  StepHook step;  // never empty, as is the next
   KeepClaim keep_claim;
   bool crashed = false;  // the hook stopped it
   bool again = false;    // the error only says that something moved meanwhile

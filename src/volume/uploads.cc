@@ -99,8 +99,8 @@ RegisteredPack registered(const catalog::PackRow& row, const std::string& seal) 
   return pack;
 }
 
-// A promise that was not kept while its URL was good and the last PUT went on is not kept any more. It leaves its upload,
-// so that the next one has room.
+// A promise that was not kept while its URL was good and the last PUT went on is not kept any more. It leaves its
+// upload, so that the next one has room.
 Status give_up_old(Context& context, const catalog::PackRow& pack) {
   return context.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(Time now, context.catalog_clock.now(tx));

@@ -74,9 +74,9 @@ class Uploads {
 
   Result<Lease> heartbeat(UploadId id, std::string_view secret);
 
-  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered; promises that
-  // nobody can keep any more are given up when there is no room. quota_exceeded, which counts promised bytes, is for
-  // uploads of kind upload only.
+  // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered; promises
+  // that nobody can keep any more are given up when there is no room. quota_exceeded, which counts promised bytes, is
+  // for uploads of kind upload only.
   Result<std::vector<PromisedPack>> promise(UploadId id, std::string_view secret, const std::vector<PackWish>& wishes);
   // Compares each object with its promise (length, CRC where the store knows it), reads the index at its end, checks it
   // and records its seal. Registering again is fine; packs of one's own unfinished uploads are adopted. Rejected ones
