@@ -43,8 +43,9 @@ leg "build (dev)" scripts/build.sh dev
 leg "tests (dev)" tests dev
 
 # The short sanitizer leg: every decoder on its corpus, and the tests of what reads and writes stored bytes.
-sanitizer_targets="codec_test os_test object_test store_test dataset_shards_test dataset_readers_test trainer_files_test"
-for corpus in tests/corpus/*/; do sanitizer_targets+=" $(basename "$corpus")_fuzz"; done
+decoders=""
+for corpus in tests/corpus/*/; do decoders+=" $(basename "$corpus")_fuzz"; done
+sanitizer_targets="codec_test os_test object_test store_test dataset_shards_test dataset_readers_test trainer_files_test $decoders"
 if [ $all = 0 ]; then
   leg "build (asan, decoders and stores)" scripts/build.sh asan $sanitizer_targets
   leg "tests (asan)" tests asan -R "^($(echo $sanitizer_targets | tr ' ' '|'))\$"
@@ -55,7 +56,7 @@ else
     leg "tests ($sanitizer)" tests "$sanitizer"
   done
   leg "200 kill points" env CAIRN_BINARY="$PWD/build/dev/bin/cairn" /usr/bin/python3 tests/crash/crash_test.py --points 200
-  leg "build (fuzz)" scripts/build.sh fuzz
+  leg "build (fuzz)" scripts/build.sh fuzz $decoders
   leg "60 s of fuzzing per decoder" scripts/fuzz.sh 60
 fi
 
