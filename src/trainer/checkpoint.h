@@ -42,9 +42,9 @@ class Checkpoints {
   Checkpoints(os::FileSystem& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
   std::string step_folder(int64_t step) const;
-  // Complete ones by step. An absent folder has none.
+  // Complete ones by step. An absent folder has none. Fails when of any it cannot be told (check_complete).
   Result<std::vector<CheckpointPlace>> complete() const;
-  // Steps with a trainer/ folder that is not complete, and why.
+  // Steps with a trainer/ folder that is not complete, and why. Fails as complete() does.
   Result<std::map<int64_t, std::string>> torn() const;
 
   // Complete when ok. On failure nothing of it is left (as far as the disk allows) and the others are untouched; no_space_left says
@@ -52,7 +52,7 @@ class Checkpoints {
   Status save(const CheckpointContents& contents);
   // Deletes what [ckpt] does not keep, never the newest; nothing without a keep_* setting. Gives the steps that went.
   Result<std::vector<int64_t>> clean(const config::CheckpointSettings& settings);
-  // What interrupted saves left.
+  // What interrupted saves left. Removes nothing when of any checkpoint it cannot be told whether it is complete.
   Status remove_torn();
 
  private:
@@ -65,7 +65,8 @@ class Checkpoints {
   std::string folder_;
 };
 
-// The marker of a complete checkpoint; checkpoint_incomplete says what is missing, file_not_found that there is no such folder.
+// The marker of a complete checkpoint; checkpoint_incomplete says what is missing, file_not_found that there is no such folder. Any
+// other error says that it cannot be told: a file that cannot be read, a newer format, a folder under another step's name.
 Result<CheckpointMarker> check_complete(os::FileSystem& files, const std::string& step_folder, int64_t step);
 
 // Which checkpoint [resume] means: its step, its folder, or the latest complete one. checkpoint_incomplete when there is none.

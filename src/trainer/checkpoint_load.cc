@@ -14,6 +14,30 @@ Error incomplete(const std::string& step_folder, std::string why) {
                "resume from another step, or leave resume.step out to take the latest complete one");
 }
 
+// It may well be complete: nobody may pass it over, and nobody may delete it.
+Error undecided(const std::string& step_folder, const Error& error) {
+  return Error(error.code(), fmt::format("whether the checkpoint {} is complete cannot be told: {}", step_folder, error.message()),
+               "it was left as it is; make it readable to this trainer, or move its folder away");
+}
+
+// The only two answers that say that a folder holds no checkpoint.
+bool is_none(const Error& error) { return error.code() == Code::kFileNotFound || error.code() == Code::kCheckpointIncomplete; }
+
+Status check_file(os::FileSystem& files, const std::string& step_folder, const CheckpointFile& file) {
+  auto stat = files.stat(step_folder + "/trainer/" + file.path);
+  if (!stat) {
+    if (stat.error().code() != Code::kFileNotFound) return undecided(step_folder, stat.error());
+    return incomplete(step_folder, file.path + " is not there");
+  }
+  if (stat->type != os::FileType::kFile) {
+    return undecided(step_folder, Error(Code::kDataInvalid, file.path + " is no regular file"));
+  }
+  if (stat->size != file.size) {
+    return incomplete(step_folder, fmt::format("{} has {} bytes, the marker says {}", file.path, stat->size, file.size));
+  }
+  return ok();
+}
+
 }  // namespace
 
 std::string optimizer_name(config::OptimizerKind kind) {
@@ -39,21 +63,19 @@ Result<CheckpointMarker> check_complete(os::FileSystem& files, const std::string
   std::string trainer_folder = step_folder + "/trainer";
   auto text = files.read_file(trainer_folder + "/.metadata", kMarkerBytesMax);
   if (!text) {
-    if (text.error().code() != Code::kFileNotFound) return incomplete(step_folder, text.error().message());
+    if (text.error().code() != Code::kFileNotFound) return undecided(step_folder, text.error());
     auto stat = files.stat(trainer_folder);
-    if (!stat) return Error(Code::kFileNotFound, fmt::format("there is no checkpoint in {}", step_folder));
-    return incomplete(step_folder, "it has no marker trainer/.metadata");
+    if (stat) return incomplete(step_folder, "it has no marker trainer/.metadata");
+    if (stat.error().code() != Code::kFileNotFound) return undecided(step_folder, stat.error());
+    return Error(Code::kFileNotFound, fmt::format("there is no checkpoint in {}", step_folder));
   }
   auto marker = parse_marker(*text, trainer_folder + "/.metadata");
+  if (!marker && marker.error().code() != Code::kDataCorrupt) return undecided(step_folder, marker.error());
   if (!marker) return incomplete(step_folder, marker.error().message());
-  if (marker->step != step) return incomplete(step_folder, fmt::format("its marker is of step {}", marker->step));
-  for (const CheckpointFile& file : marker->files) {
-    auto stat = files.stat(trainer_folder + "/" + file.path);
-    if (!stat) return incomplete(step_folder, stat.error().message());
-    if (stat->type != os::FileType::kFile || stat->size != file.size) {
-      return incomplete(step_folder, fmt::format("{} has {} bytes, the marker says {}", file.path, stat->size, file.size));
-    }
+  if (marker->step != step) {
+    return undecided(step_folder, Error(Code::kDataInvalid, fmt::format("its marker is of step {}", marker->step)));
   }
+  for (const CheckpointFile& file : marker->files) CAIRN_CHECK_OK(check_file(files, step_folder, file));
   return marker;
 }
 
@@ -77,7 +99,11 @@ Result<std::vector<CheckpointPlace>> Checkpoints::complete() const {
   CAIRN_TRY(std::vector<int64_t> found, steps());
   for (int64_t step : found) {
     auto marker = check_complete(files_, step_folder(step), step);
-    if (marker) places.push_back(CheckpointPlace{step, step_folder(step), std::move(*marker)});
+    if (marker) {
+      places.push_back(CheckpointPlace{step, step_folder(step), std::move(*marker)});
+    } else if (!is_none(marker.error())) {
+      return std::move(marker).error();
+    }
   }
   return places;
 }
@@ -87,7 +113,9 @@ Result<std::map<int64_t, std::string>> Checkpoints::torn() const {
   CAIRN_TRY(std::vector<int64_t> found, steps());
   for (int64_t step : found) {
     auto marker = check_complete(files_, step_folder(step), step);
-    if (!marker && marker.error().code() == Code::kCheckpointIncomplete) result[step] = marker.error().message();
+    if (marker) continue;
+    if (!is_none(marker.error())) return std::move(marker).error();
+    if (marker.error().code() == Code::kCheckpointIncomplete) result[step] = marker.error().message();
   }
   return result;
 }

@@ -190,9 +190,88 @@ TEST(Checkpoint, TornOnesAreNotTaken) {
   EXPECT_NE(torn.error().message().find("state.json has"), std::string::npos) << torn.error().message();
   resume.step = 9;
   EXPECT_EQ(find_checkpoint(files, resume, checkpoints).error().code(), Code::kFileNotFound);
-  // A marker of another step is no marker.
-  ASSERT_TRUE(files.rename(checkpoints.step_folder(1), checkpoints.step_folder(5)));
-  EXPECT_TRUE(steps_of(checkpoints).empty());
+}
+
+// Neither complete nor torn: everything stays, and nobody goes on as if it were not there.
+void expect_undecided(os::FileSystem& files, Checkpoints& checkpoints, int64_t step, Code code) {
+  config::ResumeSettings resume;
+  resume.step = step;
+  for (const Error& error : {checkpoints.complete().error(), checkpoints.torn().error(), checkpoints.remove_torn().error(),
+                             find_checkpoint(files, {}, checkpoints).error(), find_checkpoint(files, resume, checkpoints).error()}) {
+    EXPECT_EQ(error.code(), code) << error.to_string();
+    EXPECT_NE(error.message().find(checkpoints.step_folder(step)), std::string::npos) << error.to_string();
+    EXPECT_FALSE(error.hint().empty());
+  }
+  EXPECT_TRUE(*files.exists(checkpoints.step_folder(step) + "/trainer/model.safetensors"));
+}
+
+TEST(Checkpoint, WhatCannotBeToldIsNeitherTakenNorDeleted) {
+  os::MemoryFileSystem files;
+  Checkpoints checkpoints(files, kFolder);
+  ASSERT_TRUE(save(checkpoints, 1));
+  ASSERT_TRUE(save(checkpoints, 2));
+  std::string marker = checkpoints.step_folder(2) + "/trainer/.metadata";
+  std::string text = *files.read_file(marker, kMarkerBytesMax);
+  auto replace_marker = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    size_t at = other.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    ASSERT_TRUE(files.write_file_atomic(marker, codec::as_bytes(other.replace(at, from.size(), to)), 0644));
+  };
+  replace_marker("\"version\": 1", "\"version\": 2");
+  expect_undecided(files, checkpoints, 2, Code::kFormatUnsupported);
+  replace_marker("cairn-training-checkpoint", "another-trainer");
+  expect_undecided(files, checkpoints, 2, Code::kFormatUnsupported);
+  replace_marker("\"step\": 2", "\"step\": 3");
+  expect_undecided(files, checkpoints, 2, Code::kDataInvalid);
+  replace_marker("", std::string(kMarkerBytesMax, ' '));
+  expect_undecided(files, checkpoints, 2, Code::kLimitExceeded);
+  // A damaged marker of this version is what a torn checkpoint has.
+  replace_marker("\"files\"", "\"flies\"");
+  EXPECT_EQ(steps_of(checkpoints), std::vector<int64_t>{1});
+  ASSERT_TRUE(checkpoints.remove_torn());
+  EXPECT_FALSE(*files.exists(checkpoints.step_folder(2)));
+}
+
+TEST(Checkpoint, AnErrorOfTheDiskWhileLookingDeletesNothing) {
+  os::MemoryFileSystem files;
+  Checkpoints checkpoints(files, kFolder);
+  for (int64_t step : {1, 2, 3}) ASSERT_TRUE(save(checkpoints, step));
+  ASSERT_TRUE(files.remove(checkpoints.step_folder(3) + "/trainer/.metadata"));
+  uint64_t before = files.operations();
+  ASSERT_EQ(checkpoints.torn()->size(), 1u);
+  uint64_t looks = files.operations() - before;
+  ASSERT_GT(looks, 8u);
+  for (Code code : {Code::kIoError, Code::kFileUnreadable}) {
+    for (uint64_t at = 0; at < looks; ++at) {
+      SCOPED_TRACE(at);
+      files.fail_operation(at, Error(code, "the disk does not answer"));
+      Status removed = checkpoints.remove_torn();
+      ASSERT_FALSE(removed);
+      EXPECT_EQ(removed.error().code(), code);
+      EXPECT_TRUE(*files.exists(checkpoints.step_folder(3)));
+      files.fail_operation(at, Error(code, "the disk does not answer"));
+      auto places = checkpoints.complete();
+      ASSERT_FALSE(places);
+      EXPECT_EQ(places.error().code(), code);
+      EXPECT_EQ(steps_of(checkpoints), (std::vector<int64_t>{1, 2}));
+    }
+  }
+  ASSERT_TRUE(checkpoints.remove_torn());
+  EXPECT_FALSE(*files.exists(checkpoints.step_folder(3)));
+}
+
+TEST(Checkpoint, AFileBehindALinkIsNotTakenForTorn) {
+  testing::TemporaryFolder folder;
+  os::FileSystem& files = os::posix_file_system();
+  Checkpoints checkpoints(files, folder / "checkpoints");
+  ASSERT_TRUE(save(checkpoints, 1));
+  std::string path = checkpoints.step_folder(1) + "/trainer/optimizer.safetensors";
+  std::filesystem::rename(path, folder / "moved");
+  std::filesystem::create_symlink(folder / "moved", path);
+  expect_undecided(files, checkpoints, 1, Code::kDataInvalid);
+  std::filesystem::remove(path);
+  EXPECT_EQ(checkpoints.torn()->size(), 1u);
 }
 
 TEST(Checkpoint, OfAnotherRun) {

@@ -73,9 +73,10 @@ Status import_model(const std::string& model_folder, const std::string& step_fol
   os::FileSystem& files = os::posix_file_system();
   std::optional<int64_t> step = step_of_folder(step_folder);
   if (!step) return Error(Code::kUsage, fmt::format("'{}' is no folder step_N", step_folder), "end the path with step_0");
-  if (check_complete(files, step_folder, *step)) {
-    return Error(Code::kFileExists, fmt::format("{} is a complete checkpoint already", step_folder), "choose another step");
-  }
+  auto there = check_complete(files, step_folder, *step);
+  if (there) return Error(Code::kFileExists, fmt::format("{} is a complete checkpoint already", step_folder), "choose another step");
+  bool free = there.error().code() == Code::kFileNotFound || there.error().code() == Code::kCheckpointIncomplete;
+  if (!free) return std::move(there).error();
   CAIRN_TRY(DecoderSpec spec, load_decoder_spec(files, model_folder));
   CAIRN_TRY(std::unique_ptr<Decoder> model, Decoder::create(spec, {}));
   CAIRN_CHECK_OK(load_weights(files, model_folder, *model));

@@ -81,6 +81,10 @@ TEST_F(Export, Refusals) {
   EXPECT_EQ(export_checkpoint(folder_ / "nowhere", folder_ / "out", true).error().code(), Code::kFileNotFound);
   EXPECT_EQ(import_model(folder_ / "model", step()).error().code(), Code::kFileExists);
   EXPECT_EQ(import_model(folder_ / "model", folder_ / "run").error().code(), Code::kUsage);
+  // What a newer trainer has saved is not written over.
+  std::ofstream(step() + "/trainer/.metadata") << R"({"format": "cairn-training-checkpoint", "version": 2})";
+  EXPECT_EQ(import_model(folder_ / "model", step()).error().code(), Code::kFormatUnsupported);
+  EXPECT_EQ(export_checkpoint(step(), folder_ / "out", true).error().code(), Code::kFormatUnsupported);
   std::filesystem::remove(step() + "/trainer/.metadata");
   EXPECT_EQ(export_checkpoint(step(), folder_ / "out", true).error().code(), Code::kCheckpointIncomplete);
 }
