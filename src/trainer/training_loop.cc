@@ -18,7 +18,6 @@ TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::opt
       step_(parts.model, parts.rows, parts.group, parts.stop, rows_per_step(parts.config)),
       schedule_(parts.config.scheduler, parts.config.optim.lr, total_schedule_steps),
       throughput_(parts.clock),
-      first_step_(state_.step + 1),
       saved_step_(state_.step),
       config_sha256_(codec::sha256(codec::as_bytes(config::resolved_training_config(parts.config))).hex()) {}
 
@@ -53,7 +52,7 @@ bool TrainingLoop::at_end() const { return config_.max_steps && state_.step >= *
 
 bool TrainingLoop::wants_validation(int64_t step) const {
   if (parts_.validation == nullptr) return false;
-  if (step == first_step_) return config_.val->eval_on_start;
+  if (step == 1) return config_.val->eval_on_start;
   return step % config_.val->interval == 0;
 }
 

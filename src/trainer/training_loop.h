@@ -83,7 +83,6 @@ class TrainingLoop {
   TrainStep step_;
   Schedule schedule_;
   Throughput throughput_;
-  int64_t first_step_;
   int64_t saved_step_;
   std::string config_sha256_;
 };

@@ -205,6 +205,36 @@ TEST(TrainingLoop, ValidatesBeforeTheUpdateOverOneEpoch) {
   }
 }
 
+TEST(TrainingLoop, AResumedRunValidatesWhereTheWholeOneDoes) {
+  for (bool on_start : {false, true}) {
+    SCOPED_TRACE(on_start);
+    testing::TemporaryFolder whole_folder, rest_folder;
+    config::TrainingConfig config = curve_config(curve());
+    config.max_steps = 6;
+    config.ckpt = config::CheckpointSettings{};
+    config.ckpt->interval = 2;
+    config.val = config::ValidationSettings{};
+    config.val->interval = 3;
+    config.val->eval_on_start = on_start;
+    ListRows held_out(curve_rows(curve()));
+    Validation validation(held_out, 0);
+    TestRun whole(config, curve_rows(curve()), whole_folder.path());
+    whole.validation = &validation;
+    ASSERT_TRUE(whole.run());
+    auto wanted = whole.values("val/loss");
+    ASSERT_EQ(wanted.size(), on_start ? 3u : 2u);
+    // Step 3 is the first after step 2; step 5, after step 4, is none to validate at, whatever eval_on_start says.
+    for (size_t place : {0u, 1u}) {
+      TestRun rest(config, curve_rows(curve()), rest_folder / std::to_string(place));
+      rest.validation = &validation;
+      TrainingState start = rest.load((*whole.checkpoints.complete())[place]);
+      ASSERT_TRUE(rest.run(start));
+      size_t left = 2 - place;
+      EXPECT_EQ(rest.values("val/loss"), decltype(wanted)(wanted.end() - static_cast<std::ptrdiff_t>(left), wanted.end()));
+    }
+  }
+}
+
 TEST(TrainingLoop, TwoProcessesLearnAsOne) {
   testing::TemporaryFolder one_folder, first_folder, second_folder;
   config::TrainingConfig config = curve_config(curve());
