@@ -42,11 +42,12 @@ Result<bool> TrainStep::own_rows(StepSums& sums) {
   learnt_.clear();
   careful_ = false;
   for (int64_t i = 0; i < share; ++i) {
-    if (stop_.requested() && stop_.age() > kFinishStep) return false;
+    if (takes_too_long()) return false;
     if (to_skip > 0) CAIRN_CHECK_OK(rows_.skip(to_skip));
     CAIRN_TRY(dataset::Row row, rows_.next());
     to_skip = group_.size() - 1;
-    CAIRN_CHECK_OK(learn_from(std::move(row), sums));
+    CAIRN_TRY(bool learnt, learn_from(std::move(row), sums));
+    if (!learnt) return false;
   }
   int64_t rest = group_.size() - 1 - group_.rank();
   if (rest > 0) CAIRN_CHECK_OK(rows_.skip(rest));
@@ -55,14 +56,14 @@ Result<bool> TrainStep::own_rows(StepSums& sums) {
 
 // Forward and backward are one call, so a loss that is not finite is seen when the gradients are spoilt. It is rare: then the step
 // begins anew without that row, and looks at the loss of every later row first.
-Status TrainStep::learn_from(dataset::Row row, StepSums& sums) {
+Result<bool> TrainStep::learn_from(dataset::Row row, StepSums& sums) {
   if (careful_) {
     c10::NoGradGuard no_grad;
     CAIRN_TRY(LossSum loss, model_.loss_sum(row));
     CAIRN_TRY(double value, value_of(loss));
     if (!std::isfinite(value)) {
       ++sums.nan_rows;
-      return ok();
+      return true;
     }
   }
   CAIRN_TRY(LossSum loss, model_.loss_and_gradients(row));
@@ -75,15 +76,18 @@ Status TrainStep::learn_from(dataset::Row row, StepSums& sums) {
   sums.loss += value;
   sums.targets += static_cast<double>(loss.count);
   learnt_.push_back(std::move(row));
-  return ok();
+  return true;
 }
 
-Status TrainStep::learn_again() {
+bool TrainStep::takes_too_long() const { return stop_.requested() && stop_.age() > kFinishStep; }
+
+Result<bool> TrainStep::learn_again() {
   model_.zero_gradients();
   for (const dataset::Row& row : learnt_) {
+    if (takes_too_long()) return false;
     CAIRN_TRY([[maybe_unused]] LossSum loss, model_.loss_and_gradients(row));
   }
-  return ok();
+  return true;
 }
 
 Result<double> TrainStep::gradient_norm(double scale) const {

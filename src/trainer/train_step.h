@@ -39,11 +39,12 @@ class TrainStep {
   Result<double> gradient_norm(double scale) const;
 
  private:
-  // Adds to the sums; false when the step is abandoned.
+  // These add to the sums and say false when the step is abandoned. They look before each row; a row itself is never cut short.
   Result<bool> own_rows(StepSums& sums);
-  Status learn_from(dataset::Row row, StepSums& sums);
+  Result<bool> learn_from(dataset::Row row, StepSums& sums);
   // After a row has spoilt the gradients: those of the rows before it once more.
-  Status learn_again();
+  Result<bool> learn_again();
+  bool takes_too_long() const;
 
   Decoder& model_;
   dataset::RowSource& rows_;

@@ -29,12 +29,14 @@ Result<LoopEnd> TrainingLoop::run() {
     Outcome outcome;
     CAIRN_TRY(outcome.sums, step_.accumulate());
     stopped = outcome.sums.stop;
-    if (outcome.sums.abandoned) {
-      CAIRN_CHECK_OK(parts_.rows.restore(cursor));
-      parts_.model.zero_gradients();
+    bool whole = !outcome.sums.abandoned;
+    if (whole && wants_validation(state_.step + 1)) {
+      CAIRN_TRY(whole, stopped ? Result<bool>(false) : validate(state_.step + 1));
+    }
+    if (!whole) {
+      CAIRN_CHECK_OK(give_up_step(cursor));
       break;
     }
-    if (wants_validation(state_.step + 1)) CAIRN_CHECK_OK(validate(state_.step + 1));
     CAIRN_CHECK_OK(update(outcome));
     outcome.forward_backward_seconds = since(start);
     count(outcome);
@@ -56,13 +58,20 @@ bool TrainingLoop::wants_validation(int64_t step) const {
   return step % config_.val->interval == 0;
 }
 
-Status TrainingLoop::validate(int64_t step) {
-  CAIRN_TRY(double loss, parts_.validation->mean_loss(parts_.model, parts_.group));
-  remember("val/loss", "val/perplexity", loss);
-  if (!parts_.group.is_first()) return ok();
-  parts_.log.success(validation_line(step, loss));
-  parts_.metrics.write(step, {{"val/loss", loss}, {"val/perplexity", perplexity(loss)}});
-  return ok();
+Result<bool> TrainingLoop::validate(int64_t step) {
+  parts_.log.debug(fmt::format("Step {} | measuring the held-out loss", step));
+  CAIRN_TRY(std::optional<double> loss, parts_.validation->mean_loss(parts_.model, parts_.group, parts_.stop));
+  if (!loss) return false;
+  remember("val/loss", "val/perplexity", *loss);
+  if (!parts_.group.is_first()) return true;
+  parts_.log.success(validation_line(step, *loss));
+  parts_.metrics.write(step, {{"val/loss", *loss}, {"val/perplexity", perplexity(*loss)}});
+  return true;
+}
+
+Status TrainingLoop::give_up_step(const std::string& cursor) {
+  parts_.model.zero_gradients();
+  return parts_.rows.restore(cursor);
 }
 
 // Clips and updates. A step without a target, or whose gradient is not finite, changes no weight.

@@ -49,7 +49,8 @@ class TrainingLoop {
   // `total_schedule_steps` is what the schedule decays over. REQUIRES: rows_per_step(config) is divisible by the group's size.
   TrainingLoop(const LoopParts& parts, TrainingState start, std::optional<int64_t> total_schedule_steps);
 
-  // On an error the last complete checkpoint is as it was; a request to end is answered with one of the step reached.
+  // On an error the last complete checkpoint is as it was; a request to end is answered with one of the step reached. A step whose
+  // validation is due or under way then is given up: resumed, it is made again with it.
   Result<LoopEnd> run();
   const TrainingState& state() const { return state_; }
 
@@ -65,7 +66,10 @@ class TrainingLoop {
 
   bool at_end() const;
   bool wants_validation(int64_t step) const;
-  Status validate(int64_t step);
+  // False when it was given up because a process was asked to end.
+  Result<bool> validate(int64_t step);
+  // Puts rows and gradients back to where the step began.
+  Status give_up_step(const std::string& cursor);
   Status update(Outcome& outcome);
   void count(Outcome& outcome);
   // For the markers of checkpoints.

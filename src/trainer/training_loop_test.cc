@@ -168,6 +168,95 @@ TEST(TrainingLoop, AStopThatComesInALongStepGivesTheStepUp) {
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i].second, curve()["losses"][i + 2].get<double>(), 5e-5);
 }
 
+TEST(TrainingLoop, AStopIsAlsoSeenWhileRowsAreLearntAnew) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  std::vector<dataset::Row> rows = curve_rows(curve());
+  rows.resize(4);
+  for (size_t i = 0; i < 4; ++i) rows[i].input_ids[0] = static_cast<int32_t>(i);
+  TestRun run(config, rows, folder.path());
+  run.decorated = std::make_unique<Spoiled>(*run.model, 3);
+  run.stop.after = 6;  // four looks at rows, then one for each of the three that are learnt anew
+  run.stop.requested_age = seconds(60);
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(run.state.step, 0);
+  EXPECT_EQ(run.rows.cursor(), "0");
+}
+
+config::TrainingConfig validated_config(int64_t interval) {
+  config::TrainingConfig config = curve_config(curve());
+  config.max_steps = 6;
+  config.val = config::ValidationSettings{};
+  config.val->interval = interval;
+  return config;
+}
+
+std::vector<dataset::Row> many_rows() {
+  std::vector<dataset::Row> rows;
+  while (rows.size() < 60) rows.push_back(curve_rows(curve())[rows.size() % 5]);
+  return rows;
+}
+
+TEST(TrainingLoop, AStopEndsAValidationAndTheResumedRunMakesItAgain) {
+  config::TrainingConfig config = validated_config(3);
+  testing::TemporaryFolder whole_folder;
+  TestRun whole(config, curve_rows(curve()), whole_folder.path());
+  ListRows held_out(many_rows());
+  Validation validation(held_out, 0);
+  whole.validation = &validation;
+  ASSERT_TRUE(whole.run());
+  // A step looks five times for a request: the first is in step 3 itself, the second in its validation.
+  for (int after : {12, 20}) {
+    SCOPED_TRACE(after);
+    testing::TemporaryFolder folder, rest_folder;
+    TestRun run(config, curve_rows(curve()), folder.path());
+    run.validation = &validation;
+    run.stop.after = after;
+    auto end = run.run();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(*end, LoopEnd::kStopped);
+    EXPECT_EQ(run.state.step, 2);
+    EXPECT_TRUE(run.values("val/loss").empty());
+    EXPECT_EQ(held_out.progress().epoch, after == 12 ? 1 : 0);  // as the whole run left it, or given up on the way
+    auto places = *run.checkpoints.complete();
+    ASSERT_EQ(places.size(), 1u);
+    EXPECT_EQ(places[0].step, 2);
+
+    TestRun rest(config, curve_rows(curve()), rest_folder.path());
+    TrainingState start = rest.load(places[0]);
+    ASSERT_TRUE(held_out.restore("0"));
+    rest.validation = &validation;
+    ASSERT_TRUE(rest.run(start));
+    EXPECT_EQ(rest.values("val/loss"), whole.values("val/loss"));
+    EXPECT_TRUE(same_parameters(*rest.model, *whole.model));
+  }
+}
+
+TEST(TrainingLoop, TwoProcessesEndAValidationTogether) {
+  testing::TemporaryFolder first_folder, second_folder;
+  config::TrainingConfig config = validated_config(2);
+  TestRun first(config, curve_rows(curve()), first_folder.path()), second(config, curve_rows(curve()), second_folder.path());
+  second.stop.after = 10;  // a step looks three times; the first process is not asked at all
+  auto train = [&](TestRun& run, int rank) {
+    ListRows rows(many_rows());
+    Validation validation(rows, 0);
+    run.validation = &validation;
+    auto group = ProcessGroup::join(Membership{rank, 2, first_folder / "meeting", seconds(60)}, c10::Device(c10::kCPU));
+    EXPECT_TRUE(group) << group.error().to_string();
+    run.group = std::move(*group);
+    auto end = run.run();
+    EXPECT_TRUE(end && *end == LoopEnd::kStopped);
+    run.validation = nullptr;
+  };
+  std::thread other([&] { train(second, 1); });
+  train(first, 0);
+  other.join();
+  EXPECT_EQ(first.state.step, 1);
+  EXPECT_EQ(second.state.step, 1);
+  EXPECT_EQ(first.checkpoints.complete()->size(), 1u);
+  EXPECT_TRUE(first.values("val/loss").empty());
+}
+
 TEST(TrainingLoop, ValidatesBeforeTheUpdateOverOneEpoch) {
   testing::TemporaryFolder folder;
   config::TrainingConfig config = curve_config(curve());

@@ -9,12 +9,16 @@
 
 namespace cairn::trainer {
 
-Result<double> Validation::mean_loss(Decoder& model, ProcessGroup& group) {
+Result<std::optional<double>> Validation::mean_loss(Decoder& model, ProcessGroup& group, const StopRequest& stop) {
   c10::NoGradGuard no_grad;
   CAIRN_CHECK_OK(rows_.restore(start_));
   int64_t epoch = rows_.progress().epoch;
-  std::array<double, 2> sums{};  // nats, targets
+  std::array<double, 3> sums{};  // nats, targets, processes that were asked to end
   for (int64_t i = 0; rows_.progress().epoch == epoch && (rows_max_ == 0 || i < rows_max_); ++i) {
+    if (stop.requested()) {
+      sums[2] = 1;
+      break;
+    }
     if (i % group.size() != group.rank()) {
       CAIRN_CHECK_OK(rows_.skip(1));
       continue;
@@ -26,8 +30,9 @@ Result<double> Validation::mean_loss(Decoder& model, ProcessGroup& group) {
     sums[1] += static_cast<double>(loss.count);
   }
   CAIRN_CHECK_OK(group.sum(sums));
+  if (sums[2] > 0) return std::optional<double>();
   if (sums[1] == 0) return Error(Code::kDataInvalid, "the validation data has no token to score", "check [val.data]");
-  return sums[0] / sums[1];
+  return std::optional<double>(sums[0] / sums[1]);
 }
 
 }  // namespace cairn::trainer

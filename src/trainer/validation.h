@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "dataset/row_source.h"
 #include "trainer/decoder.h"
 #include "trainer/process_group.h"
+#include "trainer/stop_request.h"
 
 namespace cairn::trainer {
 
@@ -17,8 +19,9 @@ class Validation {
   // `rows_max` rows over all processes; 0: all of an epoch. Holds both.
   Validation(dataset::RowSource& rows, int64_t rows_max) : rows_(rows), rows_max_(rows_max), start_(rows.cursor()) {}
 
-  // Nats a token; data_invalid when no target counts. Every process must call it.
-  Result<double> mean_loss(Decoder& model, ProcessGroup& group);
+  // Nats a token; data_invalid when no target counts. Nothing in every process when one was asked to end: an epoch of these rows may
+  // take longer than the grace time. Every process must call it.
+  Result<std::optional<double>> mean_loss(Decoder& model, ProcessGroup& group, const StopRequest& stop);
 
  private:
   dataset::RowSource& rows_;

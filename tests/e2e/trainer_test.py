@@ -271,6 +271,22 @@ class Ends(TrainerTest):
                 self.pretrain("[resume]", "--processes", processes, steps=saved[0] + 2)
                 self.assertEqual(max(self.metric("loss/mean")), saved[0] + 2)
 
+    def test_sigterm_during_a_long_validation_saves_at_once(self):
+        body = PRETRAIN.replace("interval = 6\nnum_samples = 8", "interval = 2").replace('["held-out"]\nseq_len = 64', '["shards"]\nseq_len = 2')
+        for processes in ("1", "2"):
+            with self.subTest(processes=processes):
+                shutil.rmtree(f"{self.output}/run", ignore_errors=True)
+                process = self.start(self.config(body, '[log]\nlevel = "debug"'), "--processes", processes)
+                self.wait_for(process, "Step 2 | measuring")
+                process.send_signal(signal.SIGTERM)
+                rest, _ = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 130)
+                self.assertIn("stopped on request after step 1", rest)
+                self.assertEqual(self.steps(), [1])
+                # Resumed, the step is made again, with its validation.
+                self.pretrain("[resume]", "--processes", processes, steps=2)
+                self.assertEqual(max(self.metric("loss/mean")), 2)
+
     def test_a_second_signal_ends_at_once(self):
         config = self.config(PRETRAIN.replace("max_steps = {steps}\n", "").replace("batch_size = 8", "batch_size = 2048"))
         process = self.start(config)
