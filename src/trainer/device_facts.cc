@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -40,15 +41,47 @@ double memory_of_machine_gib() {
   return total / kGib;
 }
 
+// What says that the run is to have GPUs; empty: nothing does.
+std::string wish_for_gpus(const GpuSight& gpus) {
+  if (gpus.given_devices) {
+    const std::string& given = *gpus.given_devices;
+    bool none = given.empty() || given == "-1" || given == "NoDevFiles";
+    return none ? std::string() : "CUDA_VISIBLE_DEVICES=" + given;
+  }
+  const std::string& type = gpus.wished_type;
+  bool none = type.empty() || type == "cpu" || type == "0" || type.ends_with(":0");
+  return none ? std::string() : "gpu_type = \"" + type + "\"";
+}
+
 }  // namespace
 
-c10::Device training_device([[maybe_unused]] int rank) {
+GpuSight look_for_gpus(const std::string& wished_type) {
+  GpuSight gpus;
+  gpus.wished_type = wished_type;
+  if (const char* given = std::getenv("CUDA_VISIBLE_DEVICES")) gpus.given_devices = given;
 #ifdef CAIRN_TRAINER_CUDA
-  if (at::hasCUDA() && at::cuda::device_count() > 0) {
-    return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(rank % at::cuda::device_count()));
-  }
+  gpus.built = true;
+  if (at::hasCUDA()) gpus.usable = static_cast<int>(at::cuda::device_count());
 #endif
-  return c10::Device(c10::kCPU);
+  return gpus;
+}
+
+Result<c10::Device> training_device(const GpuSight& gpus, int rank, int size) {
+  if (gpus.usable == 0) {
+    std::string wish = wish_for_gpus(gpus);
+    if (wish.empty()) return c10::Device(c10::kCPU);
+    return Error(Code::kGpuTypeUnavailable,
+                 fmt::format("the run is to train on GPUs ({}), but {}", wish,
+                             gpus.built ? "CUDA finds none that it can use" : "this cairn-trainer is built without CUDA"),
+                 fmt::format("{}; to train on the CPU, start it with --gpu-type cpu (by hand with CUDA_VISIBLE_DEVICES= )",
+                             gpus.built ? "nvidia-smi on the node shows whether driver and GPU work"
+                                        : "put a cairn-trainer with CUDA on the node"));
+  }
+  if (size > gpus.usable) {
+    return Error(Code::kGpuTypeUnavailable, fmt::format("{} processes want a GPU each, and {} can be used", size, gpus.usable),
+                 fmt::format("lower deployment.num_train_gpus (--processes) to {}, or train on the CPU: CUDA_VISIBLE_DEVICES= ", gpus.usable));
+  }
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(rank));
 }
 
 DeviceFacts::DeviceFacts(c10::Device device) : device_(device), name_("CPU") {

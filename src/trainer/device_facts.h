@@ -3,16 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <c10/core/Device.h>
 
+#include "base/result.h"
 #include "trainer/decoder_spec.h"
 
 namespace cairn::trainer {
 
-// A GPU where there is one (the one of `rank`), else the CPU.
-c10::Device training_device(int rank);
+// What a run says about GPUs, and what is there.
+struct GpuSight {
+  bool built = false;                        // this program can use them
+  int usable = 0;
+  std::optional<std::string> given_devices;  // CUDA_VISIBLE_DEVICES, which Cairn sets for every run; empty: to use none
+  std::string wished_type;                   // the config's gpu_type, for a run by hand without that variable
+};
+GpuSight look_for_gpus(const std::string& wished_type);
+
+// For process `rank` of `size`: a GPU of its own where there are GPUs, else the CPU. gpu_type_unavailable when the run was given
+// GPUs and none can be used, which would train very slowly and say nothing, and when there are fewer GPUs than processes.
+Result<c10::Device> training_device(const GpuSight& gpus, int rank, int size);
 
 class DeviceFacts {
  public:

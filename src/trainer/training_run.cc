@@ -195,7 +195,7 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   RuntimeSettings runtime;
   runtime.threads = plan.threads;
   RuntimeFacts facts = set_up_runtime(runtime);
-  c10::Device device = training_device(plan.membership.rank);
+  CAIRN_TRY(c10::Device device, training_device(look_for_gpus(plan.config.gpu_type), plan.membership.rank, plan.membership.size));
   c10::DeviceGuard on_device(device);
 
   Checkpoints checkpoints(os::posix_file_system(), folder.checkpoints());

@@ -401,6 +401,14 @@ class WrongInput(TrainerTest):
         self.assertEqual(self.run_program("train", "--processes", "0", "x.toml").code, 2)
         self.assertEqual(self.run_program("train", "/nowhere/x.toml").code, 5)
 
+    def test_a_gpu_that_is_not_there(self):
+        config = self.config(PRETRAIN, steps=1)
+        for options in ((), ("--processes", "2")):
+            ran = self.run_program(*self.args(config, *options), env=os.environ | {"CUDA_VISIBLE_DEVICES": "97"})
+            self.assertEqual(ran.code, 8, str(ran))
+            self.assertIn("CUDA_VISIBLE_DEVICES=97", ran.err)
+            self.assertIn("--gpu-type cpu", ran.err)
+
     def test_a_checkpoint_of_something_else(self):
         self.pretrain("[ckpt]", steps=2)
         other = "[ckpt]\n[resume]"
