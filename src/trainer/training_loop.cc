@@ -11,6 +11,13 @@ namespace cairn::trainer {
 int64_t rows_per_step(const config::TrainingConfig& config) { return config.data.batch_size / config.data.micro_batch_size; }
 int64_t tokens_per_step(const config::TrainingConfig& config) { return config.data.batch_size * config.data.seq_len; }
 
+std::string config_fingerprint(const config::TrainingConfig& config) {
+  config::TrainingConfig lasting = config;
+  lasting.resume.reset();
+  lasting.max_steps.reset();
+  return codec::sha256(codec::as_bytes(config::resolved_training_config(lasting))).hex();
+}
+
 TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::optional<int64_t> total_schedule_steps)
     : parts_(parts),
       config_(parts.config),
@@ -19,7 +26,7 @@ TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::opt
       schedule_(parts.config.scheduler, parts.config.optim.lr, total_schedule_steps),
       throughput_(parts.clock),
       saved_step_(state_.step),
-      config_sha256_(codec::sha256(codec::as_bytes(config::resolved_training_config(parts.config))).hex()) {}
+      config_sha256_(config_fingerprint(parts.config)) {}
 
 Result<LoopEnd> TrainingLoop::run() {
   bool stopped = false;

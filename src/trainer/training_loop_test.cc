@@ -90,6 +90,17 @@ TEST(TrainingLoop, ResumesBitForBit) {
   EXPECT_EQ(done.state.step, 20);
 }
 
+TEST(TrainingLoop, TheConfigOfAResumedRunIsTheSame) {
+  config::TrainingConfig config = curve_config(curve());
+  std::string whole = config_fingerprint(config);
+  config.resume = config::ResumeSettings{};
+  config.resume->step = 7;
+  config.max_steps = 1000;
+  EXPECT_EQ(config_fingerprint(config), whole);
+  config.optim.lr *= 2;
+  EXPECT_NE(config_fingerprint(config), whole);
+}
+
 TEST(TrainingLoop, LeavesOutRowsWhoseLossIsNotFinite) {
   testing::TemporaryFolder with_folder, without_folder;
   config::TrainingConfig config = curve_config(curve());

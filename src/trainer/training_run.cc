@@ -7,7 +7,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
-#include "codec/digest.h"
 #include "config/training_paths.h"
 #include "trainer/run_folder.h"
 #include "trainer/runtime.h"
@@ -154,8 +153,8 @@ void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const 
                        plan.membership.size == 1 ? "" : "es", config.max_steps ? std::to_string(*config.max_steps) : "endless"));
   if (!prepared.resume) return;
   log.info(fmt::format("Resuming from {}", prepared.resume->folder));
-  std::string now = codec::sha256(codec::as_bytes(config::resolved_training_config(config))).hex();
-  if (now != prepared.resume_state->config_sha256) log.warning("the config is not the one that the checkpoint was made with");
+  const std::string& then = prepared.resume_state->config_sha256;  // an imported model has none
+  if (!then.empty() && then != config_fingerprint(config)) log.warning("the config is not the one that the checkpoint was made with");
 }
 
 // Only the first process touches the run folder; the others learn its names.

@@ -22,6 +22,10 @@ struct RunPlan {
 // The exit code: 0 at the end of training, kExitStopped after a request to end.
 Result<int> run_training(const RunPlan& plan, StopRequest& stop, Clock& clock);
 
+// SHA-256 of what decides the numbers of a run: the resolved config without `resume` and `max_steps`, which differ whenever a run is
+// resumed.
+std::string config_fingerprint(const config::TrainingConfig& config);
+
 // Rows of one optimizer step, each of micro_batch_size x seq_len tokens.
 int64_t rows_per_step(const config::TrainingConfig& config);
 

@@ -201,7 +201,7 @@ class Whole(TrainerTest):
         self.pretrain("[ckpt]\ninterval = 6", output="whole")
         self.assertEqual(self.steps("whole"), [6, 12])
         self.pretrain("[ckpt]", steps=6, output="parts")
-        self.pretrain("[ckpt]\n[resume]", output="parts")
+        self.assertNotIn("the config is not", self.pretrain("[ckpt]\n[resume]", output="parts").out)
         for name in ("loss/mean", "optim/grad_norm", "val/loss"):
             self.assertEqual(self.metric(name, "whole"), self.metric(name, "parts"), name)
         self.assertEqual(self.weights(12, "whole"), self.weights(12, "parts"))
@@ -211,6 +211,8 @@ class Whole(TrainerTest):
         self.assertEqual(self.steps("third"), [12])
         self.assertEqual(self.weights(12, "whole"), self.weights(12, "third"))
         self.assertIn("up to step 12", self.pretrain("[ckpt]\n[resume]\nstep = 6", output="whole", expect=6).err)
+        ran = self.pretrain("weight_decay = 0.02\n[ckpt]\n[resume]", steps=13, output="parts")
+        self.assertIn("the config is not the one that the checkpoint was made with", ran.out)
         # A used folder is not trained over by accident, and its config stays.
         with open(f"{self.output}/whole/configs/pretrain.json") as file:
             before = file.read()
