@@ -70,15 +70,18 @@ Result<std::unique_ptr<RowSource>> open_one(Opening& opening, const DataSettings
   return Error(Code::kInternal, "unknown kind of data");
 }
 
-// Shards are token ids already: there a tokenizer that lies beside the model is only compared with it.
+// Shards are token ids already: there a tokenizer that lies beside the model is only compared with it, and one that cannot be read
+// is no reason not to train.
 Status load_tokenizer(Opening& opening) {
   CAIRN_TRY(std::string folder, tokenizer_folder(opening.config, opening.volume_root));
   bool needed = config::reads_conversations(opening.config);
   if (!needed && (folder.empty() || opening.config.data.kind == DataKind::kFake)) return ok();
   auto tokenizer = open_tokenizer(opening.config, opening.volume_root);
   if (!tokenizer) {
-    bool absent = tokenizer.error().code() == Code::kDataMissingOnVolume && opening.config.tokenizer.name.empty();
-    return absent && !needed ? ok() : Status(std::move(tokenizer).error());
+    if (needed || !opening.config.tokenizer.name.empty()) return std::move(tokenizer).error();
+    if (tokenizer.error().code() == Code::kDataMissingOnVolume) return ok();
+    opening.warnings.push_back(fmt::format("the tokenizer was not compared with the model: {}", tokenizer.error().message()));
+    return ok();
   }
   if ((*tokenizer)->vocab_size() > vocabulary(opening)) {
     return Error(Code::kDataInvalid,

@@ -382,6 +382,15 @@ class WrongInput(TrainerTest):
             self.assertIn("tokenizer.json", ran.err)
             self.assertIn("200", ran.err)
 
+    def test_a_tokenizer_that_is_not_needed(self):
+        folder, name = self.copy("model")
+        write(f"{folder}/tokenizer.json", json.dumps({"version": "1.0", "model": {"type": "Unigram", "vocab": []}}))
+        body = PRETRAIN.replace('name = "model"', f'name = "{name}"')
+        self.assertIn("the tokenizer was not compared with the model", self.train(self.config(body, steps=1)).out)
+        # Named, or needed, it must be one that can be read.
+        self.train(self.config(body, f'[tokenizer]\nname = "{name}"', steps=1), output="named", expect=9)
+        self.train(self.config(SFT, "[model.debug]\nrandom_init = true", model=name, steps=1), output="needed", expect=9)
+
     def test_no_data(self):
         empty = os.path.join(self.volume, "empty")
         os.makedirs(empty, exist_ok=True)
