@@ -2,9 +2,10 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <ATen/Context.h>
@@ -12,14 +13,21 @@
 #include <ATen/Version.h>
 #include <torch/version.h>
 
+#include "base/whole_number.h"
+#include "os/host.h"
+
 namespace cairn::trainer {
 namespace {
 
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
+constexpr int kThreadsMax = 1024;
+
+// The first of OMP_NUM_THREADS, a list with a number for each level of nesting; 0 when it says nothing.
+int threads_of_environment() {
+  const char* wish = std::getenv("OMP_NUM_THREADS");
+  if (wish == nullptr) return 0;
+  std::string_view first(wish);
+  std::optional<int> threads = whole_number<int>(first.substr(0, first.find(',')));
+  return threads && *threads > 0 && *threads <= kThreadsMax ? *threads : 0;
 }
 
 // The library behind libblas.so.3, chosen by Debian's alternatives: the reference one is 50 times slower than OpenBLAS,
@@ -87,11 +95,8 @@ RuntimeFacts set_up_runtime(const RuntimeSettings& settings) {
   }
 #endif
   facts.threads = settings.threads;
-  if (facts.threads <= 0) {
-    const char* wish = std::getenv("OMP_NUM_THREADS");
-    facts.threads = wish != nullptr ? std::atoi(wish) : 0;
-    if (facts.threads <= 0) facts.threads = usable_cpus();
-  }
+  if (facts.threads <= 0) facts.threads = threads_of_environment();
+  if (facts.threads <= 0) facts.threads = std::max(1, static_cast<int>(os::usable_cpus()) / std::max(1, settings.processes));
   at::set_num_threads(facts.threads);
   at::globalContext().setDeterministicAlgorithms(false, false);
   if (settings.deterministic) {

@@ -8,7 +8,8 @@
 namespace cairn::trainer {
 
 struct RuntimeSettings {
-  int threads = 0;            // of one process, for tensor work; 0: the CPUs this process may use
+  int threads = 0;            // of one process, for tensor work; 0: OMP_NUM_THREADS, else its share of the CPUs it may use
+  int processes = 1;          // that share these CPUs
   bool deterministic = true;  // the same result for the same threads, run after run
 };
 
@@ -22,8 +23,8 @@ struct RuntimeFacts {
 };
 
 // Sets threads, allocator thresholds (freed tensors stay with the process; page faults cost 5 to 15 % otherwise) and
-// ATen's CPU capability, unless the environment says otherwise (OMP_NUM_THREADS, ATEN_CPU_CAPABILITY). Call before any
-// tensor exists.
+// ATen's CPU capability, unless settings or environment say otherwise (OMP_NUM_THREADS, ATEN_CPU_CAPABILITY). Call
+// before any tensor exists.
 RuntimeFacts set_up_runtime(const RuntimeSettings& settings);
 
 // The CPU multiplies bf16 in hardware.

@@ -1,13 +1,11 @@
 #include "trainer/train.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "config/training_paths.h"
 #include "os/file_system.h"
-#include "os/host.h"
 #include "trainer/launcher.h"
 #include "trainer/training_run.h"
 
@@ -57,7 +55,7 @@ Result<int> train(const TrainRequest& request) {
   plan.membership = *membership;
   plan.volume_root = request.volume_root;
   plan.output_dir = request.output_dir;
-  plan.threads = request.threads.value_or(std::max(1, static_cast<int>(os::usable_cpus()) / processes));
+  plan.threads = request.threads.value_or(0);
   return run_training(plan, stop, system_clock());
 }
 

@@ -15,7 +15,7 @@ struct TrainRequest {
   std::string volume_root;  // where the config's paths begin
   std::string output_dir;
   std::optional<int> processes;      // else what the config says
-  std::optional<int> threads;        // of each process; else the CPUs shared evenly
+  std::optional<int> threads;        // of each process; else OMP_NUM_THREADS, else the CPUs shared evenly
   std::vector<std::string> command;  // that started this process, for more of them
 };
 

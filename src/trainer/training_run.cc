@@ -193,6 +193,7 @@ Result<TrainingState> begin(const RunPlan& plan, const Prepared& prepared, Proce
 Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log, StopRequest& stop, Clock& clock) {
   RuntimeSettings runtime;
   runtime.threads = plan.threads;
+  runtime.processes = plan.membership.size;
   RuntimeFacts facts = set_up_runtime(runtime);
   CAIRN_TRY(c10::Device device, training_device(look_for_gpus(plan.config.gpu_type), plan.membership.rank, plan.membership.size));
   c10::DeviceGuard on_device(device);

@@ -16,7 +16,7 @@ struct RunPlan {
   Membership membership;
   std::string volume_root;
   std::string output_dir;
-  int threads = 0;
+  int threads = 0;  // of this process; 0: as the environment says, else its share of the CPUs
 };
 
 // The exit code: 0 at the end of training, kExitStopped after a request to end.

@@ -342,6 +342,23 @@ class Ends(TrainerTest):
         self.assertEqual(self.steps(), [last + 1])
 
 
+class Threads(TrainerTest):
+    def test_the_environment_says_how_many_and_the_option_goes_over_it(self):
+        own = [arg for arg in self.args(self.config(PRETRAIN, steps=1)) if arg not in ("--threads", "1")]
+        from_config = [arg for arg in self.args(self.config(PRETRAIN, '[env_vars]\nOMP_NUM_THREADS = "4"', steps=1))
+                       if arg not in ("--threads", "1")]
+        without = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        for number, (args, environment, threads) in enumerate(((own, {"OMP_NUM_THREADS": "3,2"}, 3),
+                                                               ([*own, "--threads", "2"], {"OMP_NUM_THREADS": "3"}, 2),
+                                                               (from_config, {}, 4),
+                                                               (from_config, {"OMP_NUM_THREADS": "2"}, 2))):
+            with self.subTest(number=number):
+                shutil.rmtree(f"{self.output}/run", ignore_errors=True)
+                ran = self.run_program(*args, env=without | environment)
+                self.assertEqual(ran.code, 0, str(ran))
+                self.assertIn(f", {threads} threads,", ran.out)
+
+
 class WrongInput(TrainerTest):
     def copy(self, name):
         """A part of the volume under another name, to be spoilt."""
