@@ -78,6 +78,7 @@ std::optional<int64_t> step_of_folder(const std::string& step_folder);
 
 // Compares every file with its hash; data_corrupt names the first that differs.
 Status verify_checkpoint(os::FileSystem& files, const CheckpointPlace& place);
+// data_corrupt also when it is of another step than the marker.
 Result<CheckpointState> load_state(os::FileSystem& files, const CheckpointPlace& place);
 Status load_parameters(os::FileSystem& files, const CheckpointPlace& place, const std::vector<NamedParameter>& parameters);
 Status load_optimizer(os::FileSystem& files, const CheckpointPlace& place, const CheckpointState& state, Optimizer& optimizer,

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "cairn-training-checkpoint";
 constexpr int64_t kVersion = 1;
 constexpr size_t kDepthMax = 64;
+constexpr int64_t kCountMax = int64_t{1} << 60;  // so that counting on never overflows
 
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
@@ -42,8 +43,9 @@ class Fields {
   }
   int64_t count(const char* key) {
     const Json* value = find(key);
-    if (value == nullptr || !value->is_number_integer() || value->get<int64_t>() < 0) return fail(fmt::format("needs a count '{}'", key)), 0;
-    return value->get<int64_t>();
+    int64_t number = value != nullptr && value->is_number_integer() ? value->get<int64_t>() : -1;
+    if (number < 0 || number > kCountMax) return fail(fmt::format("needs a count '{}' up to {}", key, kCountMax)), 0;
+    return number;
   }
   std::string text(const char* key) {
     const Json* value = find(key);

@@ -155,7 +155,10 @@ Status verify_checkpoint(os::FileSystem& files, const CheckpointPlace& place) {
 Result<CheckpointState> load_state(os::FileSystem& files, const CheckpointPlace& place) {
   std::string path = place.folder + "/trainer/state.json";
   CAIRN_TRY(std::string text, files.read_file(path, kStateBytesMax));
-  return parse_state(text, path);
+  CAIRN_TRY(CheckpointState state, parse_state(text, path));
+  if (state.step == place.marker.step) return state;
+  return Error(Code::kDataCorrupt, fmt::format("{} is of step {}, the marker beside it of step {}", path, state.step, place.marker.step),
+               "resume from another step");
 }
 
 Status load_parameters(os::FileSystem& files, const CheckpointPlace& place, const std::vector<NamedParameter>& parameters) {

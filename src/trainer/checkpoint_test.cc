@@ -335,6 +335,40 @@ TEST(Checkpoint, MustFitModelAndOptimizer) {
   EXPECT_NE(loaded.error().hint().find("skip_optimizer"), std::string::npos);
 }
 
+TEST(Checkpoint, CountersThatNoRunReachesAreDamage) {
+  CheckpointState state = Small().contents(4).state;
+  std::string text = write_state(state);
+  ASSERT_TRUE(parse_state(text, "s"));
+  for (const char* count : {"\"step\": 4", "\"total_tokens\": 4000", "\"total_samples\": 0", "\"index\": 4", "\"steps\": 4"}) {
+    std::string_view name = std::string_view(count).substr(0, std::string_view(count).find(':') + 1);
+    auto with = [&](const std::string& value) {
+      std::string other = text;
+      size_t at = other.find(count);
+      EXPECT_NE(at, std::string::npos) << count;
+      return parse_state(other.replace(at, std::string_view(count).size(), std::string(name) + " " + value), "s");
+    };
+    EXPECT_TRUE(with("1152921504606846976")) << count;
+    for (const char* bad : {"1152921504606846977", "9223372036854775807", "18446744073709551615", "1e30", "-1", "4.5"}) {
+      auto read = with(bad);
+      ASSERT_FALSE(read) << count << " " << bad;
+      EXPECT_EQ(read.error().code(), Code::kDataCorrupt);
+    }
+  }
+}
+
+TEST(Checkpoint, AStateOfAnotherStepIsDamage) {
+  os::MemoryFileSystem files;
+  Checkpoints checkpoints(files, kFolder);
+  ASSERT_TRUE(save(checkpoints, 1));
+  CheckpointPlace place = checkpoints.complete()->front();
+  ASSERT_TRUE(load_state(files, place));
+  std::string other = write_state(Small().contents(2).state);
+  ASSERT_TRUE(files.write_file_atomic(place.folder + "/trainer/state.json", codec::as_bytes(other), 0644));
+  auto state = load_state(files, place);
+  ASSERT_FALSE(state);
+  EXPECT_EQ(state.error().code(), Code::kDataCorrupt);
+}
+
 TEST(Retention, KeepsWhatItIsToldTo) {
   os::MemoryFileSystem files;
   Checkpoints checkpoints(files, kFolder);

@@ -153,7 +153,7 @@ void TrainingLoop::report_progress() {
   if (!config_.max_steps) return parts_.log.progress(fmt::format("Progress | {} steps", state_.step));
   int64_t left = *config_.max_steps - state_.step;
   double speed = throughput_.tokens_per_second();
-  std::string time = speed > 0 ? ", " + short_time(static_cast<double>(left * tokens_per_step(config_)) / speed) + " left" : "";
+  std::string time = speed > 0 ? ", " + short_time(static_cast<double>(left) * static_cast<double>(tokens_per_step(config_)) / speed) + " left" : "";
   double share = 100 * static_cast<double>(state_.step) / static_cast<double>(*config_.max_steps);
   parts_.log.progress(fmt::format("Progress | {} of {} steps ({:.1f}%){}", state_.step, *config_.max_steps, share, time));
 }
