@@ -20,7 +20,7 @@ constexpr const char* kSize = "CAIRN_TRAINER_PROCESSES";
 constexpr const char* kStore = "CAIRN_TRAINER_MEETING";
 constexpr int kProcessesMax = 1024;
 constexpr milliseconds kPollInterval{200};   // between looks at the stop request
-constexpr seconds kEndGrace{5};              // for the others once one has failed
+constexpr seconds kEndGrace{5};              // for the others once one has failed: to say why, then to end
 
 // The file through which the processes meet, in a folder that goes with this object.
 class MeetingFile {
@@ -92,6 +92,24 @@ void end_all(std::vector<os::Process>& processes, Duration grace) {
   }
 }
 
+struct Failure {
+  size_t rank = 0;
+  os::ExitStatus status;
+
+  bool of_itself() const {
+    if (status.signal != 0) return true;
+    return status.code != exit_code(Code::kIoError) && status.code != exit_code(Code::kDeadlineExceeded);
+  }
+};
+
+// The first that failed of itself: a process whose partner is gone fails with one of two codes soon after.
+const Failure& cause_of(const std::vector<Failure>& failures) {
+  for (const Failure& failure : failures) {
+    if (failure.of_itself()) return failure;
+  }
+  return failures.front();
+}
+
 std::optional<int> number(const char* text, int max) {
   if (text == nullptr) return std::nullopt;
   std::optional<int> value = whole_number<int>(text);
@@ -122,6 +140,8 @@ Result<int> run_processes(const std::vector<std::string>& argv, int count, StopR
   bool told_to_stop = false;
   size_t living = processes.size();
   int stopped_code = 0;
+  std::vector<Failure> failures;
+  Deadline hear_others_until = Deadline::never();
   while (living > 0) {
     wait_for_news(processes);
     if (stop.requested() && !told_to_stop) {
@@ -140,10 +160,15 @@ Result<int> run_processes(const std::vector<std::string>& argv, int count, StopR
         stopped_code = kExitStopped;
         continue;
       }
-      log.error(fmt::format("process {} of {} failed: {}; the others are ended", rank, processes.size(), status->to_string()));
-      end_all(processes, kEndGrace);
-      return status->shell_code();
+      if (failures.empty()) hear_others_until = Deadline::after(kEndGrace);
+      failures.push_back({rank, *status});
     }
+    if (failures.empty()) continue;
+    const Failure& cause = cause_of(failures);
+    if (!cause.of_itself() && living > 0 && !hear_others_until.expired()) continue;
+    log.error(fmt::format("process {} of {} failed: {}; the others are ended", cause.rank, processes.size(), cause.status.to_string()));
+    end_all(processes, kEndGrace);
+    return cause.status.shell_code();
   }
   return stopped_code;
 }

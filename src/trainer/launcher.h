@@ -19,7 +19,7 @@ namespace cairn::trainer {
 Result<std::optional<Membership>> membership_from_environment();
 
 // `argv` is the command line of each process. Returns the exit code for the parent: 0 when all ended well, else that of the process
-// that failed first.
+// that failed first; one that failed as if its partner had gone (io_error, deadline_exceeded) only where no other gives a reason.
 Result<int> run_processes(const std::vector<std::string>& argv, int count, StopRequest& stop, RunLog& log);
 
 }  // namespace cairn::trainer

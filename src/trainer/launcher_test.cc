@@ -48,6 +48,26 @@ TEST(Launcher, OneThatFailsEndsAll) {
   EXPECT_EQ(*code, 137);
 }
 
+TEST(Launcher, TheReasonIsNamedAndNotWhatItBroke) {
+  testing::TemporaryFolder folder;
+  std::string gone = folder / "gone";
+  // The first process has lost its partner, and says so before the partner says why.
+  for (Code code : {Code::kIoError, Code::kDeadlineExceeded}) {
+    std::string lost = std::to_string(exit_code(code));
+    auto ended = run_script("if test $CAIRN_TRAINER_RANK = 0; then touch " + gone + "; exit " + lost + "; fi; until test -e " + gone +
+                                "; do sleep 0.05; done; exit 3", 2);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(*ended, 3);
+    // Nobody has another reason.
+    ended = run_script("exit " + lost, 3);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(*ended, exit_code(code));
+  }
+  auto ended = run_script("exit $((8 * ($CAIRN_TRAINER_RANK == 0) + 9 * ($CAIRN_TRAINER_RANK == 1)))", 3);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(*ended, 9);
+}
+
 TEST(Launcher, AStopReachesAll) {
   // Each leaves as a trainer does that has saved.
   auto code = run_script("trap 'exit 130' TERM; while :; do sleep 0.1; done", 2, 3);
