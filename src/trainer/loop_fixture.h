@@ -108,6 +108,8 @@ struct TestRun {
     config.monitors.tensorboard = false;
     RunLog::Settings quiet;
     quiet.to_stdout = false;
+    EXPECT_TRUE(os::posix_file_system().make_directories(output, 0755));
+    quiet.file = log_file = output + "/trainer.log";
     log = *RunLog::open(quiet, system_clock());
     metrics = *Metrics::open(output, config.monitors, system_clock(), log);
     metrics_file = output + "/file/metrics.jsonl";
@@ -154,12 +156,14 @@ struct TestRun {
     return found;
   }
 
+  std::string log_text() const { return *os::posix_file_system().read_file(log_file, 1 << 20); }
+
   config::TrainingConfig config;
   ListRows rows;
   Checkpoints checkpoints;
   RunLog log;
   Metrics metrics;
-  std::string metrics_file;
+  std::string metrics_file, log_file;
   FakeStop stop;
   DeviceFacts device;
   std::unique_ptr<ProcessGroup> group = ProcessGroup::alone();

@@ -90,7 +90,9 @@ Status TrainingLoop::update(Outcome& outcome) {
     ++outcome.sums.nan_rows;
     parts_.log.warning(fmt::format("step {}: the gradient is not finite; the weights stay as they were", state_.step + 1));
   } else if (outcome.sums.targets == 0) {
-    parts_.log.warning(fmt::format("step {}: no row had a finite loss; the weights stay as they were", state_.step + 1));
+    const char* why = outcome.sums.nan_rows > 0 ? "no row that teaches anything had a finite loss"
+                                                : "data.loss_mask leaves nothing to learn in its rows";
+    parts_.log.warning(fmt::format("step {}: {}; the weights stay as they were", state_.step + 1, why));
   } else {
     double clip = config_.optim.max_norm ? std::min(1.0, *config_.optim.max_norm / (outcome.gradient_norm + 1e-6)) : 1.0;
     CAIRN_CHECK_OK(parts_.optimizer.step(outcome.lr, scale * clip));

@@ -136,6 +136,21 @@ TEST(TrainingLoop, AStepWithoutAFiniteRowChangesNothing) {
   EXPECT_EQ(run.values("loss/nan_count")[0].second, 4);
   EXPECT_TRUE(run.values("loss/mean").empty());
   EXPECT_TRUE(same_parameters(*run.model, *golden_model()));
+  EXPECT_NE(run.log_text().find("had a finite loss"), std::string::npos) << run.log_text();
+}
+
+TEST(TrainingLoop, AStepWithoutATargetSaysSoAndChangesNothing) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  config.max_steps = 1;
+  std::vector<dataset::Row> rows = curve_rows(curve());
+  for (dataset::Row& row : rows) std::fill(row.loss_mask.begin(), row.loss_mask.end(), uint8_t{0});
+  TestRun run(config, rows, folder.path());
+  ASSERT_TRUE(run.run());
+  EXPECT_EQ(run.values("loss/nan_count")[0].second, 0);
+  EXPECT_TRUE(same_parameters(*run.model, *golden_model()));
+  EXPECT_NE(run.log_text().find("nothing to learn"), std::string::npos) << run.log_text();
+  EXPECT_EQ(run.log_text().find("finite loss"), std::string::npos) << run.log_text();
 }
 
 TEST(TrainingLoop, AStopFinishesTheStepSavesAndIsToBeResumed) {
