@@ -16,6 +16,8 @@
 #endif
 #include <fmt/format.h>
 
+#include "trainer/runtime.h"
+
 namespace cairn::trainer {
 namespace {
 
@@ -82,6 +84,13 @@ Result<c10::Device> training_device(const GpuSight& gpus, int rank, int size) {
                  fmt::format("lower deployment.num_train_gpus (--processes) to {}, or train on the CPU: CUDA_VISIBLE_DEVICES= ", gpus.usable));
   }
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(rank));
+}
+
+bool has_bfloat16(c10::Device device) {
+#ifdef CAIRN_TRAINER_CUDA
+  if (device.is_cuda()) return at::cuda::getDeviceProperties(device.index())->major >= 8;
+#endif
+  return device.is_cpu() && cpu_has_bfloat16();
 }
 
 DeviceFacts::DeviceFacts(c10::Device device) : device_(device), name_("CPU") {

@@ -26,6 +26,9 @@ GpuSight look_for_gpus(const std::string& wished_type);
 // GPUs and none can be used, which would train very slowly and say nothing, and when there are fewer GPUs than processes.
 Result<c10::Device> training_device(const GpuSight& gpus, int rank, int size);
 
+// The device multiplies bf16 in hardware: GPUs from Ampere on. Older ones emulate it, slower than fp32.
+bool has_bfloat16(c10::Device device);
+
 class DeviceFacts {
  public:
   explicit DeviceFacts(c10::Device device);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "trainer/device_facts.h"
 #include "trainer/model_files.h"
-#include "trainer/runtime.h"
 
 namespace cairn::trainer {
 namespace {
@@ -43,9 +43,10 @@ Result<DecoderSpec> training_spec(const config::TrainingConfig& config, const st
 
 Result<bool> computes_bfloat16(const config::TrainingConfig& config, c10::Device device) {
   if (config.model.dtype == "float32") return false;
-  bool native = device.is_cuda() || cpu_has_bfloat16();
+  bool native = has_bfloat16(device);
   if (config.model.dtype == "bfloat16" && !native) {
-    return Error(Code::kConfigUnsupported, "model.dtype = \"bfloat16\", but this CPU multiplies no bf16",
+    const char* what = device.is_cuda() ? "GPU" : "CPU";
+    return Error(Code::kConfigUnsupported, fmt::format("model.dtype = \"bfloat16\", but this {} multiplies no bf16", what),
                  "set model.dtype = \"auto\" or \"float32\"");
   }
   return native;

@@ -14,8 +14,8 @@ namespace cairn::trainer {
 // positions for.
 Result<DecoderSpec> training_spec(const config::TrainingConfig& config, const std::string& folder);
 
-// Whether matrix products are to be bf16: as the config says, or as the device likes. config_unsupported: asked of a CPU that would
-// emulate it.
+// Whether matrix products are to be bf16: as the config says, or as the device likes. config_unsupported: asked of a CPU or GPU that
+// would emulate it.
 Result<bool> computes_bfloat16(const config::TrainingConfig& config, c10::Device device);
 
 // Without weights.
