@@ -346,11 +346,13 @@ TEST(Decoder, InitialWeightsAreFixedBySeed) {
 }
 
 // The named tensors and gradients are views of the flat ones, and copies in bf16 follow when told.
-TEST(Decoder, ChangesOfParametersShow) {
-  for (bool bfloat16 : {false, true}) {
-    DecoderOptions options;
-    options.bfloat16 = bfloat16;
-    Golden golden = load("qwen3_tied", options);
+TEST_P(BothEngines, ChangesOfParametersShow) {
+  for (const char* name : {"qwen3_tied", "qwen3_untied", "qwen3_tied bf16", "qwen3_untied bf16"}) {
+    SCOPED_TRACE(name);
+    std::string_view words(name);
+    DecoderOptions engine = options();
+    engine.bfloat16 = words.ends_with(" bf16");
+    Golden golden = load(std::string(words.substr(0, words.find(' '))), engine);
     auto before = golden.model->logits(golden.row);
     {
       at::NoGradGuard no_grad;

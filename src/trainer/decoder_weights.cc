@@ -30,7 +30,16 @@ DecoderWeights::DecoderWeights(const DecoderSpec& spec, const DecoderOptions& op
   auto floats = at::TensorOptions().dtype(at::kFloat).device(options.device);
   values_ = at::empty({total}, floats);
   gradients_ = at::zeros({total}, floats);
-  copies_ = options.bfloat16 ? at::empty({total}, floats.dtype(at::kBFloat16)) : values_;
+  copies_ = values_;
+  if (options.bfloat16) {
+    int64_t count = total;
+    if (options.plain_layers || !options.device.is_cpu()) {
+      size_t head = index_of(spec.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+      copied_from_ = offsets_[head];
+      count = specs_[head].size();
+    }
+    copies_ = at::empty({count}, floats.dtype(at::kBFloat16));
+  }
   for (size_t i = 0; i < specs_.size(); ++i) {
     const ParameterSpec& parameter = specs_[i];
     auto view = [&](const at::Tensor& flat) {
@@ -60,9 +69,14 @@ DecoderWeights::DecoderWeights(const DecoderSpec& spec, const DecoderOptions& op
   }
 }
 
+size_t DecoderWeights::index_of(std::string_view name) const {
+  size_t index = 0;
+  while (index < specs_.size() && specs_[index].name != name) ++index;
+  return index;
+}
+
 Weight DecoderWeights::weight(const std::vector<std::string>& names) const {
-  size_t first = 0;
-  while (first < specs_.size() && specs_[first].name != names.front()) ++first;
+  size_t first = index_of(names.front());
   if (first == specs_.size()) return {};
   int64_t rows = 0, size = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -72,15 +86,18 @@ Weight DecoderWeights::weight(const std::vector<std::string>& names) const {
   }
   std::vector<int64_t> shape = specs_[first].shape;
   shape[0] = rows;
-  auto view = [&](const at::Tensor& flat) { return flat.narrow(0, offsets_[first], size).view(shape); };
-  return {view(values_), view(copies_), view(gradients_), variable(view(values_), view(gradients_))};
+  auto view = [&](const at::Tensor& flat, int64_t from) { return flat.narrow(0, from, size).view(shape); };
+  const int64_t at = offsets_[first], copied_at = at - copied_from_;
+  bool copied = copied_at >= 0 && copied_at + size <= copies_.numel();
+  at::Tensor value = view(values_, at), grad = view(gradients_, at);
+  return {value, copied ? view(copies_, copied_at) : at::Tensor(), grad, variable(value, grad)};
 }
 
 void DecoderWeights::renew_copies() {
   if (!copies_are_stale_) return;
   copies_are_stale_ = false;
   at::NoGradGuard no_grad;
-  if (!copies_.is_same(values_)) copies_.copy_(values_);
+  if (!copies_.is_same(values_)) copies_.copy_(values_.narrow(0, copied_from_, copies_.numel()));
 }
 
 void DecoderWeights::init_random(const DecoderSpec& spec, uint64_t seed) {

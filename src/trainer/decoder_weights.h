@@ -1,11 +1,13 @@
 // The parameters of a decoder as they lie in memory: one flat fp32 tensor with all values, one with all gradients, and
-// for bf16 one with rounded copies; every weight is a view of these. Matrices that multiply the same input are one
+// for bf16 one with rounded copies, of all or (plain layers round for themselves) of the head; every weight is a view of
+// these. Matrices that multiply the same input are one
 // weight here.
 //
 // Internal to the decoder. Functions may throw what torch throws.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +19,7 @@ namespace cairn::trainer {
 // Undefined tensors: the model has no such weight.
 struct Weight {
   at::Tensor value;    // fp32 view
-  at::Tensor compute;  // the same in the compute type
+  at::Tensor compute;  // the same in the compute type; undefined where only plain layers read the weight
   at::Tensor grad;     // fp32 view, which backward adds to
   at::Tensor leaf;     // what autograd knows: value and grad as one variable
 
@@ -49,12 +51,16 @@ class DecoderWeights {
   void init_random(const DecoderSpec& spec, uint64_t seed);
 
  private:
+  // The number of parameters when there is none of that name.
+  size_t index_of(std::string_view name) const;
   // The parameters `names`, which lie side by side, as one weight; undefined when the model has none of them.
   Weight weight(const std::vector<std::string>& names) const;
 
   std::vector<ParameterSpec> specs_;
   std::vector<int64_t> offsets_;  // of each parameter in the flat tensors
-  at::Tensor values_, gradients_, copies_;
+  at::Tensor values_, gradients_;
+  at::Tensor copies_;  // of the values from copied_from_ on; the values themselves when fp32 is the compute type
+  int64_t copied_from_ = 0;
   std::vector<NamedParameter> named_;
   Weight embedding_, final_norm_, head_;
   std::vector<LayerWeights> layers_;
