@@ -1,6 +1,6 @@
 // The processes that train one model together, each with its share of every batch: sums over them and copies from the first. One
 // process alone is a group too, whose operations do nothing. CPU tensors go through gloo on the loopback interface, CUDA tensors
-// through NCCL where this build has it.
+// through NCCL, where this build has them.
 //
 // All processes must make the same calls in the same order. An operation that does not end within the time limit, or whose other
 // side is gone, is deadline_exceeded or io_error. Not thread-safe.
@@ -28,7 +28,7 @@ struct Membership {
 class ProcessGroup {
  public:
   static std::unique_ptr<ProcessGroup> alone();
-  // Waits for the others. config_unsupported: several processes on CUDA without NCCL in this build.
+  // Waits for the others. config_unsupported: this build has no NCCL or gloo for several processes on such a device.
   static Result<std::unique_ptr<ProcessGroup>> join(const Membership& membership, c10::Device device);
   virtual ~ProcessGroup() = default;
 

@@ -1,14 +1,21 @@
-// ProcessGroup on torch's c10d: gloo, and NCCL where torch was built with it.
+// ProcessGroup on torch's c10d: gloo and NCCL, each where the build found its headers.
 #include <chrono>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <torch/version.h>
+#if TORCH_VERSION_MAJOR >= 2
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#else
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#endif
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#ifdef USE_C10D_GLOO
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
 #ifdef USE_C10D_NCCL
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
-#include <torch/version.h>
 
 #include "trainer/process_group.h"
 #include "trainer/torch_guard.h"
@@ -63,39 +70,61 @@ class TorchGroup final : public ProcessGroup {
   Duration timeout_;
 };
 
-c10::intrusive_ptr<Backend> make_backend(const Membership& membership, c10::Device device, c10::intrusive_ptr<c10d::Store> store) {
-  auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(membership.timeout);
+[[maybe_unused]] std::chrono::milliseconds timeout_of(const Membership& membership) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(membership.timeout);
+}
+
 #ifdef USE_C10D_NCCL
-  if (device.is_cuda()) {
-    auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = timeout;
-    return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, membership.rank, membership.size, options);
-  }
-#else
-  static_cast<void>(device);
+c10::intrusive_ptr<Backend> make_nccl(const Membership& membership, c10::intrusive_ptr<c10d::Store> store) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout_of(membership);
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, membership.rank, membership.size, options);
+}
 #endif
-  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+
+#ifdef USE_C10D_GLOO
+c10::intrusive_ptr<Backend> make_gloo(const Membership& membership, c10::intrusive_ptr<c10d::Store> store) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout_of(membership));
   // Loopback by address: a sandbox may have no other interface and no name for itself.
   options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   options->threads = 1;
   return c10::make_intrusive<c10d::ProcessGroupGloo>(store, membership.rank, membership.size, options);
+}
+#endif
+
+using MakeBackend = c10::intrusive_ptr<Backend> (*)(const Membership& membership, c10::intrusive_ptr<c10d::Store> store);
+
+// Null: this build has none for such a device.
+MakeBackend backend_for(c10::Device device) {
+  if (device.is_cuda()) {
+#ifdef USE_C10D_NCCL
+    return make_nccl;
+#else
+    return nullptr;
+#endif
+  }
+#ifdef USE_C10D_GLOO
+  return make_gloo;
+#else
+  return nullptr;
+#endif
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const Membership& membership, c10::Device device) {
   if (membership.size == 1) return alone();
-#ifndef USE_C10D_NCCL
-  if (device.is_cuda()) {
-    return Error(Code::kConfigUnsupported, "several processes on CUDA need NCCL, which this build does not have",
-                 "set deployment.num_train_gpus = 1");
+  MakeBackend make_backend = backend_for(device);
+  if (make_backend == nullptr) {
+    const char* what = device.is_cuda() ? "CUDA need NCCL" : "the CPU need gloo";
+    return Error(Code::kConfigUnsupported, fmt::format("several processes on {}, which this cairn-trainer is built without", what),
+                 "set deployment.num_train_gpus = 1 (--processes 1)");
   }
-#endif
   std::unique_ptr<ProcessGroup> group;
   CAIRN_CHECK_OK(guard_torch("meeting the other processes", [&]() -> Status {
     auto store = c10::make_intrusive<c10d::FileStore>(membership.store, membership.size);
     store->setTimeout(std::chrono::duration_cast<std::chrono::milliseconds>(membership.timeout));
-    group = std::make_unique<TorchGroup>(membership, device, make_backend(membership, device, store));
+    group = std::make_unique<TorchGroup>(membership, device, make_backend(membership, store));
     return ok();
   }));
   return group;
