@@ -1,9 +1,11 @@
 #include "transfer/put.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 #include "testing/fake_remote.h"
@@ -377,6 +379,31 @@ TEST(Put, AFileThatKeepsChangingIsNamed) {
   EXPECT_EQ(summary->failed_paths[0], "busy");
   EXPECT_TRUE(world.remote.head().contains("still"));
   EXPECT_FALSE(world.remote.head().contains("busy"));
+}
+
+TEST(Put, ScratchSpaceThatEndsInTheMiddleEndsThePut) {
+  World world;
+  // More results than one block of their spool holds, so that the first block is written by a thread that reads files.
+  for (int i = 0; i < 1500; ++i) {
+    testing::write_local(world.src + "/" + std::string(200, 'n') + std::to_string(i), std::to_string(i));
+  }
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  // The plan is written by then.
+  world.remote.before = [&](const std::string& operation) {
+    rlimit little = before;
+    little.rlim_cur = 64 << 10;
+    if (operation == "resumable_packs") CAIRN_CHECK(::setrlimit(RLIMIT_FSIZE, &little) == 0);
+    return ok();
+  };
+  auto summary = world.put_all();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(summary);
+  EXPECT_NE(summary.error().message().find("spool file"), std::string::npos) << summary.error().to_string();
+  EXPECT_EQ(world.remote.publications(), 0u);
+  EXPECT_FALSE(world.remote.lease_held());
 }
 
 TEST(Put, DryRunTakesNoLeaseAndSendsNothing) {

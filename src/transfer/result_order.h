@@ -1,6 +1,7 @@
 // Brings results that are found in any order back into plan order, in a bounded window, and writes them to a spool.
 //
-// wait_for_room() is called by the one thread that hands out work, deliver() by any.
+// wait_for_room() is called by the one thread that hands out work, deliver() by any. A spool that cannot be written is answered to
+// whoever delivered, never reported from here: those who are told of a failure call stop(), which takes the same lock.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "transfer/channel.h"
+#include "base/result.h"
 #include "transfer/entry_spool.h"
 #include "transfer/ref_list.h"
 
@@ -27,29 +28,36 @@ class ResultOrder {
     bool dropped = false;                  // nothing to publish
   };
 
-  ResultOrder(SpoolWriter& spool, FirstError& error) : spool_(spool), error_(error) {}
+  explicit ResultOrder(SpoolWriter& spool) : spool_(spool) {}
 
   // Blocks until item `sequence` may be started; false when the work has failed.
   bool wait_for_room(uint64_t sequence) {
     std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { 
+    room_.wait(lock, [&] {
       bool room = sequence < next_ + kWindow && (waiting_refs_ <= kWaitingRefsMax || sequence == next_);
       return room || stopped_;
     });
     return !stopped_;
   }
-  void deliver(uint64_t sequence, Item item) {
+  // Fails once, when the spool cannot be written; what is delivered afterwards is dropped.
+  Status deliver(uint64_t sequence, Item item) {
     std::lock_guard lock(mutex_);
+    if (stopped_) return ok();
     waiting_refs_ += refs_of(item);
     waiting_.emplace(sequence, std::move(item));
     while (!waiting_.empty() && waiting_.begin()->first == next_) {
       waiting_refs_ -= refs_of(waiting_.begin()->second);
       Status written = write(waiting_.begin()->second);
-      if (!written) error_.report(std::move(written).error());
+      if (!written) {
+        stopped_ = true;
+        room_.notify_all();
+        return written;
+      }
       waiting_.erase(waiting_.begin());
       ++next_;
     }
     room_.notify_all();
+    return ok();
   }
   void stop() {
     std::lock_guard lock(mutex_);
@@ -80,7 +88,6 @@ class ResultOrder {
   }
 
   SpoolWriter& spool_;
-  FirstError& error_;
   std::mutex mutex_;
   std::condition_variable room_;
   std::map<uint64_t, Item> waiting_;

@@ -10,6 +10,7 @@
 #include "os/host.h"
 #include "store/changeset.h"
 #include "store/paths.h"
+#include "transfer/channel.h"
 #include "transfer/content_id.h"
 #include "transfer/entry_spool.h"
 #include "transfer/file_chunker.h"
@@ -66,7 +67,7 @@ class Pass {
   Status run(UploadOutcome& outcome) {
     CAIRN_TRY(outcome.results, make_scratch_file(input_.scratch_dir));
     SpoolWriter spool(outcome.results.get());
-    ResultOrder order(spool, error_);
+    ResultOrder order(spool);
     order_ = &order;
     std::vector<std::thread> readers;
     for (unsigned i = 0; i < std::max(1u, input_.jobs); ++i) readers.emplace_back([this] { read_files(); });
@@ -129,7 +130,7 @@ class Pass {
       ResultOrder::Item item;
       item.entry = std::move(work.entry);
       item.as_is = std::move(work.base);
-      order_->deliver(sequence, std::move(item));
+      CAIRN_CHECK_OK(order_->deliver(sequence, std::move(item)));
     }
   }
 
@@ -142,7 +143,11 @@ class Pass {
         fail(std::move(item).error());
         return;
       }
-      order_->deliver(sequence, std::move(*item));
+      Status delivered = order_->deliver(sequence, std::move(*item));
+      if (!delivered) {
+        fail(std::move(delivered).error());
+        return;
+      }
     }
   }
 
