@@ -73,12 +73,12 @@ Result<std::vector<uint8_t>> FakeRemote::contents(const std::string& path) {
   return all;
 }
 
-PinGrant FakeRemote::pin_locked() {
+PinGrant FakeRemote::pin_locked(size_t number) {
   PinGrant grant;
   grant.pin = PinId::random(system_random());
-  grant.snapshot = snapshots_.size() - 1;
+  grant.snapshot = number;
   codec::Sha256 root;
-  for (const auto& [path, entry] : snapshots_.back()) {
+  for (const auto& [path, entry] : snapshots_[number]) {
     ++grant.entries;
     grant.files += entry.kind == store::EntryKind::kFile ? 1 : 0;
     grant.bytes += entry.size;
@@ -86,7 +86,7 @@ PinGrant FakeRemote::pin_locked() {
     for (const store::ChunkRef& chunk : entry.chunks) root.update(chunk.hash.view());
   }
   grant.root = root.finish().hex();
-  pins_[grant.pin] = snapshots_.size() - 1;
+  pins_[grant.pin] = number;
   return grant;
 }
 
@@ -109,7 +109,7 @@ Result<UploadGrant> FakeRemote::open_upload(const std::string& source, const std
     grant.lease = LeaseId::random(system_random());
     grant.secret = RequestId::random(system_random()).hex();
     grant.fence = ++fences_;
-    grant.base = pin_locked();
+    grant.base = pin_locked(snapshots_.size() - 1);
     upload_ = grant;
     source_ = source;
     refused_ = 0;
@@ -252,12 +252,18 @@ Result<PinGrant> FakeRemote::pin(std::optional<uint64_t> number, Deadline deadli
   CAIRN_CHECK_OK(enter("pin", deadline));
   std::lock_guard lock(mutex_);
   if (number && *number >= snapshots_.size()) return Error(Code::kSnapshotNotFound, "no such snapshot");
-  PinGrant grant = pin_locked();
-  if (number && *number != 0) {
-    pins_[grant.pin] = *number;
-    grant.snapshot = *number;
-  }
-  return grant;
+  return pin_locked(number && *number != 0 ? *number : snapshots_.size() - 1);
+}
+
+void FakeRemote::lose_pins() {
+  std::lock_guard lock(mutex_);
+  pins_.clear();
+}
+
+Result<size_t> FakeRemote::pinned_locked(const PinId& pin) const {
+  auto found = pins_.find(pin);
+  if (found == pins_.end()) return Error(Code::kPinNotFound, "no such pin");
+  return found->second;
 }
 
 Status FakeRemote::unpin(const PinId& pin, Deadline) {
@@ -269,7 +275,8 @@ Status FakeRemote::unpin(const PinId& pin, Deadline) {
 Result<std::optional<transfer::RemoteStat>> FakeRemote::stat(const PinId& pin, const std::string& path, Deadline deadline) {
   CAIRN_CHECK_OK(enter("stat", deadline));
   std::lock_guard lock(mutex_);
-  const Tree& tree = snapshots_.at(pins_.at(pin));
+  CAIRN_TRY(size_t pinned, pinned_locked(pin));
+  const Tree& tree = snapshots_.at(pinned);
   auto at = tree.lower_bound(path);
   if (path.empty()) return std::optional(transfer::RemoteStat{store::EntryKind::kDirectory, 0});
   if (at == tree.end() || !store::is_at_or_under(at->first, path)) return std::optional<transfer::RemoteStat>();
@@ -281,7 +288,8 @@ Result<transfer::ListingPage> FakeRemote::listing(const PinId& pin, const std::s
                                                   uint64_t max_bytes, Deadline deadline) {
   CAIRN_CHECK_OK(enter("listing", deadline));
   std::lock_guard lock(mutex_);
-  const Tree& tree = snapshots_.at(pins_.at(pin));
+  CAIRN_TRY(size_t pinned, pinned_locked(pin));
+  const Tree& tree = snapshots_.at(pinned);
   uint64_t limit = std::min(max_bytes, listing_bytes);
   store::BytesSink sink;
   store::ChangesetWriter writer(sink, store::ChangesetMode::kListing);
@@ -316,7 +324,7 @@ Result<transfer::ListingPage> FakeRemote::listing(const PinId& pin, const std::s
 Result<std::vector<transfer::PackUrl>> FakeRemote::get_urls(const PinId& pin, std::span<const PackId> packs, Deadline deadline) {
   CAIRN_CHECK_OK(enter("get_urls", deadline));
   std::lock_guard lock(mutex_);
-  if (!pins_.contains(pin)) return Error(Code::kPinNotFound, "no such pin");
+  CAIRN_CHECK_OK(pinned_locked(pin));
   std::vector<transfer::PackUrl> urls;
   for (const PackId& id : packs) {
     auto found = packs_.find(id);

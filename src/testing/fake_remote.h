@@ -47,6 +47,8 @@ class FakeRemote final : public transfer::Remote {
   void take_lease();
   // Lets the next publish fail with chunks_gone once.
   void lose_chunks_once() { lose_chunks_ = true; }
+  // Every pin dies, as after a day without a sign of life.
+  void lose_pins();
   uint64_t operations();
 
   std::string volume_name() const override { return "fake"; }
@@ -81,7 +83,8 @@ class FakeRemote final : public transfer::Remote {
   Status leave(const char* operation);
   Status check_lease(const transfer::UploadGrant& grant) const;
   Status apply(const Pack& changeset, Tree& tree) const;
-  transfer::PinGrant pin_locked();
+  transfer::PinGrant pin_locked(size_t number);
+  Result<size_t> pinned_locked(const PinId& pin) const;
 
   std::mutex mutex_;
   std::map<PackId, Pack> packs_;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/result.h"
 #include "codec/bytes.h"
 #include "os/fd.h"
@@ -99,6 +100,18 @@ class SpoolReader final : public EntrySource {
 
 // Reads all chunks of the entry just returned, at most `limit`; sets `*truncated` when there are more.
 Result<std::vector<store::ChunkRef>> read_chunks(EntrySource& source, size_t limit, bool* truncated);
+
+// Calls `function` with each entry, until it fails; chunks it does not read are skipped.
+template <class Function>
+Status each_entry(EntrySource& source, const Deadline& deadline, Function function) {
+  SpoolEntry entry;
+  while (true) {
+    CAIRN_CHECK_OK(deadline.check());
+    CAIRN_TRY(bool more, source.next(entry));
+    if (!more) return ok();
+    CAIRN_CHECK_OK(function(entry));
+  }
+}
 
 // All chunks of the entry just read go to the entry just written.
 Status copy_chunks(EntrySource& from, SpoolWriter& to);

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "store/paths.h"
+#include "transfer/pin_again.h"
 
 namespace cairn::transfer {
 namespace {
@@ -105,7 +106,7 @@ Result<std::vector<PackUrl>> Fetcher::ask_urls(std::span<const PackId> packs) {
   auto urls = remote_.get_urls(pin_.pin, packs, deadline_);
   if (urls || urls.error().code() != Code::kPinNotFound) return urls;
   // The pin died (a laptop that slept for a day): the same snapshot is pinned again, if it is still kept.
-  CAIRN_TRY(pin_, remote_.pin(pin_.snapshot, deadline_));
+  CAIRN_TRY(pin_, pin_again(remote_, pin_, deadline_));
   return remote_.get_urls(pin_.pin, packs, deadline_);
 }
 

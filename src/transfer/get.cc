@@ -121,7 +121,7 @@ class Get {
   Status write_listing(const PinGrant& pin, int fd) {
     SpoolWriter writer(fd);
     if (pin.snapshot == 0) return writer.finish();
-    ListingStream listing(remote_, pin.pin, source_, deadline_);
+    ListingStream listing(remote_, pin, source_, deadline_);
     SpoolEntry entry;
     while (true) {
       CAIRN_CHECK_OK(deadline_.check());
@@ -238,7 +238,7 @@ Result<uint64_t> cat(Remote& remote, const CatOptions& options, const ByteSink& 
   Pinned pinned(remote, pin);
   Error absent(Code::kPathNotFound, "'" + store::escape_for_display(path) + "' is no file on volume " + remote.volume_name());
   if (pin.snapshot == 0 || path.empty()) return absent;
-  ListingStream listing(remote, pin.pin, path, deadline);
+  ListingStream listing(remote, pin, path, deadline);
   SpoolEntry entry;
   CAIRN_TRY(bool found, listing.next(entry));
   if (!found || entry.entry.path != path || entry.entry.kind != store::EntryKind::kFile) return absent;

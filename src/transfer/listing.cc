@@ -1,6 +1,7 @@
 #include "transfer/listing.h"
 
 #include "store/paths.h"
+#include "transfer/pin_again.h"
 
 namespace cairn::transfer {
 namespace {
@@ -11,7 +12,7 @@ Error hostile(const std::string& path, const char* what) {
 
 }  // namespace
 
-ListingStream::ListingStream(Remote& remote, const PinId& pin, std::string prefix, const Deadline& deadline,
+ListingStream::ListingStream(Remote& remote, const PinGrant& pin, std::string prefix, const Deadline& deadline,
                              uint64_t page_bytes)
     : remote_(remote),
       pin_(pin),
@@ -27,10 +28,17 @@ ListingStream::~ListingStream() {
   thread_.join();
 }
 
+Result<ListingPage> ListingStream::fetch_page(const ListingCursor& from) {
+  auto answer = remote_.listing(pin_.pin, prefix_, from, page_bytes_, deadline_);
+  if (answer || answer.error().code() != Code::kPinNotFound) return answer;
+  CAIRN_TRY(pin_, pin_again(remote_, pin_, deadline_));
+  return remote_.listing(pin_.pin, prefix_, from, page_bytes_, deadline_);
+}
+
 void ListingStream::fetch() {
   ListingCursor cursor;
   while (!stop_.cancelled()) {
-    auto answer = remote_.listing(pin_, prefix_, cursor, page_bytes_, deadline_);
+    auto answer = fetch_page(cursor);
     if (!answer) {
       pages_.push(std::move(answer).error());
       return;

@@ -1,6 +1,6 @@
 // Streams the entries at and below a path of a pinned snapshot, one page ahead of the reader. The server is not believed:
 // a listing that is unsorted, leaves the prefix, has something below a file or link, or whose pages do not fit together is
-// data_corrupt.
+// data_corrupt. A pin that died on the way is replaced: the same snapshot is pinned again.
 //
 // Used by one thread; fetches in one thread of its own.
 #pragma once
@@ -21,8 +21,8 @@ class ListingStream final : public EntrySource {
  public:
   static constexpr uint64_t kPageBytes = 2 << 20;
 
-  // `prefix` "" lists everything. REQUIRES: `remote` outlives the stream.
-  ListingStream(Remote& remote, const PinId& pin, std::string prefix, const Deadline& deadline,
+  // `prefix` "" lists everything. REQUIRES: `remote` outlives the stream; the snapshot is not 0.
+  ListingStream(Remote& remote, const PinGrant& pin, std::string prefix, const Deadline& deadline,
                 uint64_t page_bytes = kPageBytes);
   ~ListingStream() override;
 
@@ -35,12 +35,13 @@ class ListingStream final : public EntrySource {
     bool last = false;
   };
   void fetch();
+  Result<ListingPage> fetch_page(const ListingCursor& from);
   // The next record, across pages; false at the end.
   Result<bool> next_record();
   Result<bool> open_page();
 
   Remote& remote_;
-  const PinId pin_;
+  PinGrant pin_;  // of the fetching thread
   const std::string prefix_;
   const uint64_t page_bytes_;
   CancelToken stop_;

@@ -230,7 +230,7 @@ class Put {
     input.checksum = options_.checksum;
     std::unique_ptr<ListingStream> base;
     if (pin.snapshot != 0) {
-      base = std::make_unique<ListingStream>(remote_, pin.pin, target_.path, deadline_);
+      base = std::make_unique<ListingStream>(remote_, pin, target_.path, deadline_);
       input.base = base.get();
     }
     CAIRN_TRY(PutPlanCounts counts, make_put_plan(input, writer, progress_, deadline_));
@@ -252,7 +252,7 @@ class Put {
 
   // Contents that stand elsewhere on the volume need not be sent either (a folder that was moved).
   Status remember_volume(const PinGrant& pin) {
-    ListingStream all(remote_, pin.pin, std::string(), deadline_);
+    ListingStream all(remote_, pin, std::string(), deadline_);
     SpoolEntry entry;
     while (!table_.full()) {
       CAIRN_TRY(bool more, all.next(entry));

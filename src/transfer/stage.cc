@@ -16,6 +16,7 @@
 #include "transfer/fetcher.h"
 #include "transfer/folder_cache.h"
 #include "transfer/listing.h"
+#include "transfer/lower_check.h"
 #include "transfer/lower_store.h"
 #include "transfer/restorer.h"
 
@@ -41,17 +42,6 @@ FileIdentity identity_of(const os::EntryStat& stat) {
 
 Error incomplete(const std::string& what) {
   return Error(Code::kVolumeSyncIncomplete, "the staged volume is not complete: " + what, "start the run again");
-}
-
-template <class Function>
-Status each_entry(EntrySource& source, const Deadline& deadline, Function function) {
-  SpoolEntry entry;
-  while (true) {
-    CAIRN_CHECK_OK(deadline.check());
-    CAIRN_TRY(bool more, source.next(entry));
-    if (!more) return ok();
-    CAIRN_CHECK_OK(function(entry));
-  }
 }
 
 // Builds one lower. Holds the exclusive lock of its root.
@@ -129,7 +119,7 @@ class Staging {
   Status read_listing() {
     SpoolWriter writer(listing_.get());
     if (pin_.snapshot == 0 || pin_.entries == 0) return writer.finish();
-    ListingStream listing(remote_, pin_.pin, std::string(), deadline_);
+    ListingStream listing(remote_, pin_, std::string(), deadline_);
     FolderCache near_folders(near_tree_);
     Status read = each_entry(listing, deadline_,
                              [&](SpoolEntry& entry) { return listed(entry, listing, near_folders, writer); });
@@ -296,25 +286,6 @@ class Staging {
   uint64_t moved_before_ = 0;
 };
 
-// Whether the staged files are still what the manifest says, by stat alone.
-Status check_lower(const LowerStore& lowers, const std::string& root, const Deadline& deadline) {
-  CAIRN_TRY(std::unique_ptr<SpoolReader> manifest, SpoolReader::open(lowers.manifest_file(root)));
-  CAIRN_TRY(os::Directory tree, os::Directory::open(lowers.tree_dir(root)));
-  FolderCache folders(tree);
-  return each_entry(*manifest, deadline, [&](SpoolEntry& entry) -> Status {
-    const std::string& path = entry.entry.path;
-    CAIRN_TRY(const os::Directory* folder, folders.parent_of(path));
-    CAIRN_TRY(os::EntryStat stat, folder->stat(store::base_name(path)));
-    bool same = stat.inode == entry.identity.inode && stat.mtime_ns == entry.identity.mtime_ns;
-    if (entry.entry.kind == store::EntryKind::kFile) {
-      // A link made by another staging changes ctime: it counts only for files with one name.
-      same = same && stat.size == entry.identity.size && (stat.links > 1 || stat.ctime_ns == entry.identity.ctime_ns);
-    }
-    if (same) return ok();
-    return Error(Code::kDataCorrupt, "'" + store::escape_for_display(path) + "' was changed in the node cache");
-  });
-}
-
 }  // namespace
 
 NodeCache::NodeCache(NodeCacheOptions options) : options_(std::move(options)) {}
@@ -372,7 +343,9 @@ Result<StagedLower> NodeCache::stage(Remote& remote, const PinGrant& pin, Progre
     CAIRN_TRY(os::Fd held, lowers.lock(pin.root, true, true, deadline.child(minutes(60))));
     // Somebody else may have staged it while this waited.
     if (lowers.marker(pin.root) && check_lower(lowers, pin.root, deadline)) continue;
-    CAIRN_CHECK_OK(lowers.remove(pin.root));
+    CAIRN_CHECK_OK(deadline.check());
+    // What an unsynced upper lies over goes only when another stands in its place: the snapshot may be out of reach.
+    if (!lowers.is_kept(pin.root)) CAIRN_CHECK_OK(lowers.remove(pin.root));
     CAIRN_CHECK_OK(evict(options_.bytes_max > pin.bytes ? options_.bytes_max - pin.bytes : 0, deadline));
     Staging staging(options_, lowers, remote, pin, progress, deadline);
     Status done = staging.run(built);

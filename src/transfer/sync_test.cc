@@ -204,6 +204,95 @@ TEST(Stage, ADamagedCacheIsStagedAnew) {
   EXPECT_EQ(testing::read_local(again->tree_dir)["a"].data, "right");
 }
 
+std::string manifest_of(const StagedLower& lower) {
+  auto bytes = os::posix_file_system().read_file(lower.manifest_file, 1 << 20);
+  CAIRN_CHECK(bytes.has_value());
+  return *bytes;
+}
+
+TEST(Stage, ALowerThatSharedItsFilesOutlivesTheOtherOne) {
+  World world;
+  testing::write_local(world.src + "/same", "same");
+  testing::write_local(world.src + "/v", "1");
+  world.put_all();
+  auto first = world.stage();
+  ASSERT_TRUE(first);
+  testing::write_local(world.src + "/v", "two");
+  world.put_all();
+  auto second = world.stage();
+  ASSERT_TRUE(second);
+  ASSERT_EQ(second->files_linked, 1u);
+  first->use.reset();
+  ASSERT_TRUE(world.cache->evict(0, Deadline::never()));
+  ASSERT_NE(::access(first->tree_dir.c_str(), F_OK), 0);
+  std::string before = manifest_of(*second);
+  second->use.reset();
+
+  // The file has one name again and another ctime; it is read, nothing is fetched, and the manifest learns the time once.
+  auto again = world.stage();
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_TRUE(again->reused);
+  std::string renewed = manifest_of(*again);
+  EXPECT_NE(renewed, before);
+  again = world.stage();
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->reused);
+  EXPECT_EQ(manifest_of(*again), renewed);
+  again->use.reset();
+
+  // Other bytes of the same size and time are still found.
+  std::string file = again->tree_dir + "/same";
+  struct stat st {};
+  ASSERT_EQ(::stat(file.c_str(), &st), 0);
+  int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::pwrite(fd, "SAME", 4, 0), 4);
+  timespec times[2] = {st.st_atim, st.st_mtim};
+  ASSERT_EQ(::futimens(fd, times), 0);
+  ::close(fd);
+  again = world.stage();
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_FALSE(again->reused);
+  EXPECT_EQ(testing::read_local(again->tree_dir)["same"].data, "same");
+}
+
+TEST(Stage, AKeptLowerStaysUntilAnotherStandsInItsPlace) {
+  World world;
+  testing::write_local(world.src + "/a", "right");
+  testing::write_local(world.src + "/b", "whole");
+  world.put_all();
+  auto first = world.stage();
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(world.cache->keep(first->root, "attempt"));
+  first->use.reset();
+  testing::write_local(first->tree_dir + "/a", "wrong");
+  world.remote.before = [](const std::string& operation) -> Status {
+    if (operation == "get_range") return Error(Code::kStoreUnavailable, "away");
+    return ok();
+  };
+  EXPECT_EQ(world.stage().error().code(), Code::kStoreUnavailable);
+  EXPECT_EQ(testing::read_local(first->tree_dir)["b"].data, "whole");
+  world.remote.before = {};
+  auto again = world.stage();
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->tree_dir, first->tree_dir);
+  EXPECT_EQ(testing::read_local(again->tree_dir)["a"].data, "right");
+}
+
+TEST(Stage, PinsTheSameSnapshotAgainWhenThePinDied) {
+  World world;
+  testing::write_local(world.src + "/a", "one");
+  world.put_all();
+  auto pin = world.remote.pin(std::nullopt, Deadline::never());
+  ASSERT_TRUE(pin);
+  testing::write_local(world.src + "/a", "two");
+  world.put_all();
+  world.remote.lose_pins();
+  Progress progress;
+  auto staged = world.cache->stage(world.remote, *pin, progress, Deadline::never());
+  ASSERT_TRUE(staged) << staged.error().to_string();
+  EXPECT_EQ(testing::read_local(staged->tree_dir)["a"].data, "one");
+}
+
 TEST(Stage, DamageInTheStoreIsVolumeSyncIncomplete) {
   World world;
   testing::write_local(world.src + "/a", "right");
