@@ -23,19 +23,28 @@ transfer::ScanOptions workspace_scan() {
   return scan;
 }
 
-Status check_workspace_size(Context& context) {
+Error unreadable(Code code, const std::string& what, const std::vector<std::string>& paths, uint64_t count) {
+  std::string first = paths.empty() ? std::string("something in the working directory") : "'" + paths.front() + "'";
+  std::string others = count > 1 ? fmt::format(" (and {} more)", count - 1) : std::string();
+  return Error(code, first + others + " " + what, "run again when it can be read, or name it in .cairnignore");
+}
+
+// Before anything is made on the server.
+Status check_workspace(Context& context) {
   transfer::Progress progress;
   CAIRN_TRY(auto scanner, transfer::Scanner::open(".", workspace_scan(), progress));
   uint64_t bytes = 0;
   for (;;) {
     CAIRN_TRY(auto entry, scanner->next(context.until_interrupted()));
-    if (!entry) return ok();
+    if (!entry) break;
     if (entry->kind == transfer::EntryKind::kFile) bytes += entry->identity.size;
     if (bytes > kWorkspaceBytesMax) {
       return Error(Code::kRequestTooLarge, "the working directory holds more than 2 GiB (at '" + entry->path + "')",
                    "name large data in .cairnignore and put it on a volume, or run with --no-upload");
     }
   }
+  if (scanner->counts().unreadable == 0) return ok();
+  return unreadable(Code::kFileUnreadable, "cannot be read", scanner->unreadable(), scanner->counts().unreadable);
 }
 
 }  // namespace
@@ -89,7 +98,7 @@ Result<std::vector<api::MountRequest>> mount_requests(const MountOptions& option
 }
 
 Result<std::string> upload_working_directory(Context& context, client::ApiClient& client) {
-  CAIRN_CHECK_OK(check_workspace_size(context));
+  CAIRN_CHECK_OK(check_workspace(context));
   api::CreateWorkspace body;
   body.size_bytes = kWorkspaceBytesMax;
   CAIRN_TRY(api::Volume workspace, client.create_workspace(body, context.call()));
@@ -102,8 +111,7 @@ Result<std::string> upload_working_directory(Context& context, client::ApiClient
   auto summary = transfer::put(*remote, put, printer.progress(), context.until_interrupted());
   printer.finish();
   if (summary && summary->failed > 0) {
-    summary = Error(Code::kFileChanged, "'" + summary->failed_paths.front() + "' could not be read whole",
-                    "run again when it is quiet, or name it in .cairnignore");
+    summary = unreadable(Code::kFileChanged, "could not be read whole", summary->failed_paths, summary->failed);
   }
   if (!summary) {
     static_cast<void>(client.delete_volume(workspace.name, true, Deadline::after(seconds(10))));

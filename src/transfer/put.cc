@@ -22,6 +22,7 @@ namespace {
 
 // When it is worth listing the whole volume to find moved contents.
 constexpr uint64_t kLookElsewhereBytes = 16 << 20;
+constexpr size_t kFailedPathsMax = 100;
 constexpr uint64_t kLookElsewhereEntries = 200'000;
 
 struct LocalSource {
@@ -90,6 +91,7 @@ class OneFileScanner final : public Scanner {
   }
   bool excluded(const std::string&, bool) override { return false; }
   const ScanCounts& counts() const override { return counts_; }
+  const std::vector<std::string>& unreadable() const override { return unreadable_; }
 
  private:
   const os::Directory& folder_;
@@ -97,6 +99,7 @@ class OneFileScanner final : public Scanner {
   bool stream_;
   bool done_ = false;
   ScanCounts counts_;
+  std::vector<std::string> unreadable_;  // a file that cannot be opened ends the put
 };
 
 class Put {
@@ -243,6 +246,10 @@ class Put {
     summary.snapshot = pin.snapshot;
     summary.skipped = scanner->counts().skipped();
     summary.failed = scanner->counts().unreadable;
+    for (const std::string& path : scanner->unreadable()) {
+      if (summary.failed_paths.size() == kFailedPathsMax) break;
+      summary.failed_paths.push_back(store::join_path(target_.path, path));
+    }
     summary.files_changed = counts.changed;
     summary.files_deleted = counts.deleted;
     if (grant == nullptr || counts.entries == 0) return summary;
@@ -298,7 +305,9 @@ class Put {
     summary.files_deleted = outcome.entries_deleted;
     summary.failed += outcome.failed;
     summary.skipped += outcome.failed;
-    summary.failed_paths = std::move(outcome.failed_paths);
+    for (std::string& path : outcome.failed_paths) {
+      if (summary.failed_paths.size() < kFailedPathsMax) summary.failed_paths.push_back(std::move(path));
+    }
     if (source_.stream) summary.bytes = outcome.bytes_changed;
     if (outcome.published) {
       summary.published = true;

@@ -45,7 +45,8 @@ struct PutSummary {
   uint64_t skipped = 0;        // left out with a notice: special files, links that leave the tree, unreadable, changing
   uint64_t files_changed = 0;  // entries that were added or replaced
   uint64_t files_deleted = 0;
-  // Files that could not be read whole (changing, unreadable), at most 100 names; `failed` counts all. Not 0: exit code 1.
+  // Files that could not be read whole (changing, unreadable) and folders that could not be listed, as paths on the volume: at
+  // most 100 names, none only when `failed`, which counts all, is 0. Not 0: exit code 1.
   uint64_t failed = 0;
   std::vector<std::string> failed_paths;
   bool published = false;      // false: nothing changed (or dry run)

@@ -106,6 +106,7 @@ class TreeScanner final : public Scanner {
   }
 
   const ScanCounts& counts() const override { return counts_; }
+  const std::vector<std::string>& unreadable() const override { return unreadable_; }
 
  private:
   enum class Verdict { kIn, kOut, kEnter };  // kEnter: a folder that is kept only when something in it is
@@ -149,14 +150,14 @@ class TreeScanner final : public Scanner {
     auto listed = list(level);
     if (!listed) {
       if (path.empty()) return listed;
-      return unreadable(path, listed.error());
+      return leave_out(path, listed.error());
     }
     levels_.push_back(std::move(level));
     if (levels_.size() > kHeldFoldersMax) levels_[levels_.size() - kHeldFoldersMax].folder = os::Directory();
     return ok();
   }
 
-  Status unreadable(const std::string& path, const Error& error) {
+  Status leave_out(const std::string& path, const Error& error) {
     constexpr size_t kUnreadableMax = 10'000;
     if (unreadable_.size() == kUnreadableMax) return Error(error).while_doing("too many unreadable entries");
     ++counts_.unreadable;
@@ -272,7 +273,7 @@ class TreeScanner final : public Scanner {
     }
     auto target = level.folder.valid() ? level.folder.read_link(name) : root_.read_link(entry.path);
     if (!target) {
-      CAIRN_CHECK_OK(unreadable(entry.path, target.error()));
+      CAIRN_CHECK_OK(leave_out(entry.path, target.error()));
       return false;
     }
     if (!store::validate_symlink_target(*target) || (!options_.keep_all_links && !stays_inside(entry.path, *target))) {

@@ -83,6 +83,8 @@ class Scanner {
   // What stands at `path` is left out by a pattern (a mirror must not delete it on the volume).
   virtual bool excluded(const std::string& path, bool is_directory) = 0;
   virtual const ScanCounts& counts() const = 0;
+  // The paths that `counts().unreadable` counts, in the order they were found.
+  virtual const std::vector<std::string>& unreadable() const = 0;
 };
 
 }  // namespace cairn::transfer

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Wrong input and a broken world: every refusal has its code, its exit code, a message and a hint, and harms nothing."""
 
+import contextlib
 import itertools
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -106,11 +108,8 @@ class WrongWords(BoxTest):
         self.box.fails("file_not_found", 5, "volumes", "put", "local", self.box.local("not-there"))
         self.box.fails("file_not_found", 5, "train", self.box.local("not-there.toml"))
 
-    def test_unreadable_file_is_named_and_the_rest_goes(self):
-        source = self.box.local("partly")
-        write(f"{source}/open", "o", 0o644)
-        write(f"{source}/closed", "c", 0o000)
-        os.chmod(source, 0o755)
+    def as_nobody(self):
+        """What makes a command one of a person who may not read everything."""
         prefix, env = (), {}
         if os.geteuid() == 0:
             if not shutil.which("setpriv"):
@@ -118,14 +117,44 @@ class WrongWords(BoxTest):
             prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
             os.chmod(self.box.folder, 0o711)
             env = {name: self.box.local("nobody") for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
-            os.makedirs(env["HOME"])
+            os.makedirs(env["HOME"], exist_ok=True)
             os.chown(env["HOME"], 65534, 65534)
             if subprocess.run([*prefix, BINARY, "version"], capture_output=True).returncode != 0:
                 self.skipTest(f"another user cannot execute {BINARY}")
+        return {"prefix": prefix, "env": env}
+
+    def test_unreadable_file_is_named_and_the_rest_goes(self):
+        source = self.box.local("partly")
+        write(f"{source}/open", "o", 0o644)
+        write(f"{source}/closed", "c", 0o000)
+        os.mkdir(f"{source}/shut", 0o000)
+        os.chmod(source, 0o755)
+        nobody = self.as_nobody()
         self.volume("partly")
-        done = self.box.json("volumes", "put", "partly", source + "/", expect=1, prefix=prefix, env=env)
-        self.assertEqual((done["failed"], done["failed_paths"]), (1, ["closed"]))
+        done = self.box.json("volumes", "put", "partly", source + "/", expect=1, **nobody)
+        self.assertEqual((done["failed"], done["failed_paths"]), (2, ["shut", "closed"]))
         self.assertEqual(self.names("partly"), {"open"})
+        done = self.box.json("volumes", "put", "partly", source, "below/", expect=1, **nobody)
+        self.assertEqual(done["failed_paths"], ["below/partly/shut", "below/partly/closed"])
+
+    def test_a_working_directory_that_cannot_be_read_starts_no_run(self):
+        def workspaces(where):
+            with contextlib.closing(sqlite3.connect(f"file:{self.box.data}/catalog.db?mode=ro", uri=True)) as catalog:
+                return catalog.execute(f"select count(*) from volumes where kind = 'workspace' {where}").fetchone()[0]
+        project = self.box.local("closed-project")
+        write(f"{project}/train.py", "t", 0o644)
+        os.mkdir(f"{project}/shut", 0o000)
+        os.chmod(project, 0o755)
+        nobody = self.as_nobody()
+        error = self.box.fails("file_unreadable", 125, "run", "--", "true", cwd=project, **nobody)
+        self.assertIn("'shut'", error["message"])
+        self.assertEqual(workspaces(""), 0)
+        write(f"{project}/closed", "c", 0o000)
+        write(f"{project}/.cairnignore", "shut/\n", 0o644)
+        error = self.box.fails("file_changed", 125, "run", "--", "true", cwd=project, **nobody)
+        self.assertIn("'closed'", error["message"])
+        self.assertEqual(workspaces("and state = 'created'"), 0)
+        self.assertEqual(self.box.json("train", "list"), [])
 
     def test_training_config(self):
         self.volume("training")
