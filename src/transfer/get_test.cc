@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <future>
+#include <thread>
 
 #include "store/changeset.h"
 #include "testing/fake_remote.h"
@@ -141,6 +143,42 @@ TEST(Get, GoesOnAfterAnInterruption) {
   ASSERT_TRUE(whole) << whole.error().to_string();
   EXPECT_GT(whole->chunks_reused, 3u) << "what had arrived was kept";
   EXPECT_TRUE(testing::read_local(world.out) == expected(world.src));
+}
+
+TEST(Get, TwoAtOnceIntoOnePlaceBothBringWholeFiles) {
+  World world;
+  SeededRandom random(9);
+  testing::write_local(world.src + "/big", testing::random_bytes(random, 30 << 20));
+  testing::write_local(world.src + "/small", testing::random_bytes(random, 1 << 20));
+  ASSERT_EQ(::symlink("small", (world.src + "/link").c_str()), 0);
+  world.put_all();
+  // The first one stands still in the middle of the long file while the second one begins and ends.
+  std::promise<void> in_the_middle, go_on;
+  std::shared_future<void> may_go_on = go_on.get_future().share();
+  std::atomic<int> calls{0};
+  world.remote.before = [&](const std::string& operation) {
+    if (operation != "get_range" || ++calls != 2) return ok();
+    in_the_middle.set_value();
+    may_go_on.wait();
+    return ok();
+  };
+  GetOptions slow = world.options("/", world.out);
+  slow.jobs = 1;
+  slow.cache_dir = world.folder / "another-cache";
+  std::optional<Result<GetSummary>> first;
+  std::thread thread([&] {
+    Progress progress;
+    first = transfer::get(world.remote, slow, progress, Deadline::never());
+  });
+  in_the_middle.get_future().wait();
+  auto second = world.get_all();
+  bool whole = testing::read_local(world.out)["big"].data == testing::read_local(world.src)["big"].data;
+  go_on.set_value();
+  thread.join();
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_TRUE(whole);
+  ASSERT_TRUE(*first) << first->error().to_string();
+  EXPECT_TRUE(testing::read_local(world.out) == expected(world.src)) << "and nothing unfinished lies there";
 }
 
 TEST(Get, DamageIsNamedAndLeavesNoFile) {

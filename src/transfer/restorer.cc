@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "transfer/content_id.h"
+#include "transfer/part_file.h"
 
 namespace cairn::transfer {
 namespace {
@@ -20,12 +21,6 @@ constexpr uint32_t kModeKept = 01777;          // setuid and setgid never come f
 
 FileIdentity identity_of(const os::EntryStat& stat) {
   return FileIdentity{stat.device, stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns};
-}
-
-// The same for every try, so that an interrupted one is found again.
-std::string temporary_name(const std::string& relative) {
-  std::string name = ".cairn-" + codec::sha256(codec::as_bytes(relative)).hex().substr(0, 20) + ".part";
-  return store::join_path(store::parent_path(relative), name);
 }
 
 Error with_space_hint(Error error) {
@@ -56,10 +51,8 @@ class RestoredFile final : public ChunkSink {
  public:
   RestoredFile(const os::Directory& root, const SpoolEntry& entry, std::string relative, const RestoreOptions& options,
                Progress& progress)
-      : root_(root),
-        name_(entry.entry.path),
-        relative_(std::move(relative)),
-        written_to_(options.in_place ? relative_ : temporary_name(relative_)),
+      : name_(entry.entry.path),
+        part_(root, std::move(relative), options.in_place),
         mode_(entry.entry.mode & kModeKept),
         mtime_ns_(entry.entry.mtime_ns),
         size_(entry.entry.size),
@@ -71,9 +64,8 @@ class RestoredFile final : public ChunkSink {
 
   ~RestoredFile() override {
     // What is left of a short file that was not finished is of no use.
-    bool unfinished = fd_.valid() && !finished_ && !in_place_ && size_ < kResumeBytesMin;
-    fd_.reset();
-    if (unfinished) (void)root_.remove(written_to_).has_value();
+    bool of_use = in_place_ || (part_.can_be_resumed() && size_ >= kResumeBytesMin);
+    if (part_.is_open() && !installed_ && !of_use) part_.drop();
   }
 
   const std::string& name() const override { return name_; }
@@ -96,43 +88,31 @@ class RestoredFile final : public ChunkSink {
   // Opens what an interrupted try left, if it is there; false when there is nothing to go on with.
   Result<bool> open_left_over() {
     if (in_place_ || size_ < kResumeBytesMin) return false;
-    auto file = root_.open_file_to_write(written_to_);
-    if (!file || file->stat.size != size_) return false;
-    fd_ = std::move(file->fd);
-    return true;
+    return part_.open_left_over(size_);
   }
-  int fd() const { return fd_.get(); }
+  int fd() const { return part_.fd(); }
 
   Status open() {
     std::lock_guard lock(mutex_);
-    if (fd_.valid()) return ok();
-    auto created = root_.create_file(written_to_, 0600);
-    if (!created && created.error().code() == Code::kFileExists && !in_place_) {
-      CAIRN_CHECK_OK(root_.remove(written_to_));
-      created = root_.create_file(written_to_, 0600);
-    }
-    if (!created) return std::move(created).error();
-    fd_ = std::move(*created);
+    if (part_.is_open()) return ok();
+    CAIRN_CHECK_OK(part_.open());
     fresh_ = true;
     // Its one write gives a short file its size; chunks in any order, holes and resuming want it beforehand.
-    if (!one_chunk_ && size_ != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return Error::from_errno(errno, name_);
+    if (!one_chunk_ && size_ != 0 && ::ftruncate(part_.fd(), static_cast<off_t>(size_)) != 0) return Error::from_errno(errno, name_);
     return ok();
   }
 
   Status finish() {
-    if (!fd_.valid()) CAIRN_CHECK_OK(open());
-    if (::fchmod(fd_.get(), mode_) != 0) return Error::from_errno(errno, name_);
-    CAIRN_CHECK_OK(set_mtime(fd_.get(), mtime_ns_, name_));
-    if (!in_place_) {
-      Status renamed = root_.rename(written_to_, root_, relative_);
-      if (!renamed) return renamed;
-    }
-    finished_ = true;
+    if (!part_.is_open()) CAIRN_CHECK_OK(open());
+    if (::fchmod(part_.fd(), mode_) != 0) return Error::from_errno(errno, name_);
+    CAIRN_CHECK_OK(set_mtime(part_.fd(), mtime_ns_, name_));
+    CAIRN_CHECK_OK(part_.install());
+    installed_ = true;
     if (cache_ != nullptr && content_ != ContentId{}) {
-      CAIRN_TRY(os::EntryStat stat, os::stat_fd(fd_.get(), name_));
+      CAIRN_TRY(os::EntryStat stat, os::stat_fd(part_.fd(), name_));
       cache_->insert_written(identity_of(stat), content_, system_clock().now());
     }
-    CAIRN_CHECK_OK(os::close_fd(std::move(fd_), name_));
+    CAIRN_CHECK_OK(part_.close());
     progress_.files_done.fetch_add(1);
     return ok();
   }
@@ -143,13 +123,11 @@ class RestoredFile final : public ChunkSink {
     CAIRN_CHECK_OK(open());
     // A new file reads as zeros: its holes stay holes.
     if (fresh_ && !one_chunk_ && all_zero(raw)) return ok();
-    return os::write_all_at(fd_.get(), offset, raw, relative_);
+    return os::write_all_at(part_.fd(), offset, raw, name_);
   }
 
-  const os::Directory& root_;
   const std::string name_;
-  const std::string relative_;
-  const std::string written_to_;
+  PartFile part_;
   const uint32_t mode_;
   const int64_t mtime_ns_;
   const uint64_t size_;
@@ -158,9 +136,8 @@ class RestoredFile final : public ChunkSink {
   Progress& progress_;
   ContentId content_;
   std::mutex mutex_;
-  os::Fd fd_;
   bool fresh_ = false;
-  bool finished_ = false;
+  bool installed_ = false;
   const bool one_chunk_;
   std::atomic<uint64_t> left_;
 };
@@ -360,12 +337,14 @@ Status Restorer::finish_link(const SpoolEntry& entry, const std::string& relativ
     return Error(Code::kPathTypeConflict, "'" + store::escape_for_display(relative) + "' is a folder here, but a link on the volume",
                  "move it away, or get to another place");
   }
-  std::string temporary(store::base_name(temporary_name(relative)));
-  (void)parent->remove(temporary).has_value();
+  // A link cannot be locked: each try makes one of its own.
+  std::string temporary(store::base_name(own_part_name(relative)));
   CAIRN_CHECK_OK(parent->create_symlink(entry.entry.target, temporary));
-  CAIRN_CHECK_OK(parent->set_mtime(temporary, entry.entry.mtime_ns));
   ++counts_.files_written;
-  return parent->rename(temporary, *parent, name);
+  Status placed = parent->set_mtime(temporary, entry.entry.mtime_ns);
+  if (placed) placed = parent->rename(temporary, *parent, name);
+  if (!placed) (void)parent->remove(temporary).has_value();
+  return placed;
 }
 
 Status Restorer::finish() {
