@@ -15,6 +15,11 @@ bool worth_another_try(Code code) {
   return retry_class(code) == RetryClass::kBackoff || code == Code::kOutcomeUnknown;
 }
 
+// Nobody is there to do it; a server that is busy or slow will.
+bool is_away(Code code) {
+  return code == Code::kServerUnavailable || code == Code::kCatalogUnavailable || code == Code::kStoreUnavailable;
+}
+
 // What is no answer of a Cairn server: a proxy's page, a redirect, another program on that port.
 Error foreign_answer(const std::string& url, int status) {
   return Error(Code::kServerUnavailable,
@@ -97,6 +102,22 @@ ApiClient::Try ApiClient::try_once(const Call& call, const Deadline& deadline) {
   return Try{*std::move(error), worth_another_try(code), unknown, at_least};
 }
 
+Status ApiClient::persist(const std::function<Status()>& once, const Deadline& deadline) {
+  constexpr int kTriesMin = 6;
+  Duration failing_since{0};
+  for (int tries = 1;; ++tries) {
+    Status status = once();
+    if (status || !worth_another_try(status.error().code()) || deadline.expired()) return status;
+    if (tries == 1) failing_since = clock_.monotonic();
+    if (tries >= kTriesMin && clock_.monotonic() - failing_since >= options_.outage_patience) {
+      Error error = std::move(status).error();
+      error.with_hint("run the same command again when it can be reached: what has arrived is kept");
+      return error;
+    }
+    wait_before_retry(tries, Duration(0), deadline);
+  }
+}
+
 Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& deadline) {
   Call call = given;
   bool mutation = api::route_spec(call.route).mutation;
@@ -109,7 +130,7 @@ Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& d
     // Any other answer of the server settles what became of the request, because it knows the request id.
     unknown = outcome.unknown || (unknown && outcome.again);
     if (outcome.result || !outcome.again) return std::move(outcome.result);
-    if (outcome.result.error().code() != Code::kServerUnavailable) reached = clock_.monotonic();
+    if (!is_away(outcome.result.error().code())) reached = clock_.monotonic();
     bool gone = clock_.monotonic() - reached >= options_.outage_patience;
     if (!gone && !deadline.expired()) wait_before_retry(tries, outcome.at_least, deadline);
     if (!gone && !deadline.expired()) continue;

@@ -39,7 +39,7 @@ struct ClientOptions {
   std::string team;   // sent with every request; servers without teams refuse it
   Duration try_timeout = seconds(60);   // of one attempt of one API call (long polls add their wait)
   Duration default_deadline = seconds(30);  // of a whole call when the caller has no better one
-  Duration outage_patience = minutes(10);    // of one call while no server can be reached at all, whatever its deadline
+  Duration outage_patience = minutes(10);    // of one call while server, catalog or store is away, whatever its deadline
   Duration backoff_min = milliseconds(100);
   Duration backoff_max = seconds(5);
 };
@@ -115,6 +115,10 @@ class ApiClient {
   Result<api::AttemptHeartbeatAnswer> heartbeat_attempt(AttemptId attempt, const api::HeartbeatAttempt& body,
                                                         const Deadline& deadline);
   Status finish_attempt(AttemptId attempt, const api::FinishAttempt& body, const Deadline& deadline);
+
+  // Repeats `once`, a GET or PUT of an object, with backoff, while it fails by what waiting may cure. It is given up when the
+  // deadline ends, or after `outage_patience` and no fewer than six tries.
+  Status persist(const std::function<Status()>& once, const Deadline& deadline);
 
   // Fills `out` with the bytes [offset, offset + out.size()) behind a signed URL. One try: retries belong to the caller, who
   // knows when to ask for a new URL (url_invalid says that it has expired). data_corrupt when fewer bytes came.

@@ -237,5 +237,60 @@ TEST_F(ClientTest, AServerThatAnswersIsNoOutage) {
   EXPECT_TRUE(client_.create_volume({"research", 5, std::nullopt}, Deadline::never()));
 }
 
+TEST_F(ClientTest, AnswersOfACatalogThatIsAwayAreAnOutage) {
+  transport_.answer(503, api::error_to_json(Error(Code::kCatalogUnavailable, "PostgreSQL at db:5432 is away")));
+  auto volume = client_.create_volume({"research", 5, std::nullopt}, Deadline::never());
+  ASSERT_FALSE(volume);
+  EXPECT_EQ(volume.error().code(), Code::kCatalogUnavailable);
+  EXPECT_GE(clock_.monotonic(), Duration(minutes(10)));
+}
+
+TEST_F(ClientTest, AnObjectIsTriedForAsLongAsAServer) {
+  std::vector<uint8_t> out(5);
+  auto get = [&] { return client_.get_object("http://s3/x?sig=1", 0, out, Deadline::never()); };
+  // Away for five minutes.
+  Duration back = clock_.monotonic() + minutes(5);
+  ASSERT_TRUE(client_.persist(
+      [&]() -> Status {
+        transport_.answers.clear();
+        if (clock_.monotonic() < back) transport_.fail(Code::kServerUnavailable);
+        else transport_.answer(206, "hello");
+        return get();
+      },
+      Deadline::never()));
+  // Away for ever.
+  transport_.answers.clear();
+  transport_.answer(500, "<Error/>");
+  Duration started = clock_.monotonic();
+  Status gone = client_.persist(get, Deadline::never());
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), Code::kStoreUnavailable);
+  EXPECT_NE(gone.error().hint().find("run the same command again"), std::string::npos);
+  EXPECT_GE(clock_.monotonic() - started, Duration(minutes(10)));
+  EXPECT_LT(clock_.monotonic() - started, Duration(minutes(11)));
+  // The caller's own deadline holds.
+  started = clock_.monotonic();
+  EXPECT_FALSE(client_.persist(get, deadline()));
+  EXPECT_LT(clock_.monotonic() - started, Duration(minutes(1)));
+}
+
+TEST_F(ClientTest, WhatNoWaitingCuresIsToldAtOnce) {
+  std::vector<uint8_t> out(5);
+  auto get = [&] { return client_.get_object("http://s3/x?sig=1", 0, out, Deadline::never()); };
+  for (int status : {301, 400, 405}) {
+    transport_.answers.clear();
+    transport_.answer(status, "<html>not here</html>");
+    size_t before = transport_.requests.size();
+    Status refused = client_.persist(get, Deadline::never());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kRequestInvalid) << status;
+    EXPECT_EQ(transport_.requests.size(), before + 1);
+  }
+  transport_.answers.clear();
+  transport_.answer(400, "<Error><Code>RequestTimeout</Code></Error>");
+  transport_.answer(206, "hello");
+  EXPECT_TRUE(client_.persist(get, Deadline::never()));
+}
+
 }  // namespace
 }  // namespace cairn::client

@@ -17,14 +17,20 @@ Error object_error(const std::string& url, const net::HttpResponse& response) {
   if (auto error = api::error_from_json(response.body, response.status)) return *std::move(error);
   std::string text = shown(url) + " answered HTTP " + std::to_string(response.status);
   switch (response.status) {
+    case 408: return Error(Code::kStoreUnavailable, text);
     case 403: return Error(Code::kUrlInvalid, text + ": the signed URL has expired or is not accepted");
     case 404: return Error(Code::kObjectNotFound, text);
     case 412: return Error(Code::kObjectExists, text);
     case 416: return Error(Code::kDataCorrupt, text + ": the object is shorter than it should be");
     case 429: return Error(Code::kRateLimited, text);
     case 507: return Error(Code::kNoSpaceLeft, text);
-    default: return Error(Code::kStoreUnavailable, text);
+    default: break;
   }
+  // S3 calls a body that came too slowly a bad request.
+  bool slow = response.status == 400 && response.body.find("<Code>RequestTimeout</Code>") != std::string::npos;
+  if (slow || response.status >= 500) return Error(Code::kStoreUnavailable, text);
+  return Error(Code::kRequestInvalid, text + ", which is no answer of an object store",
+               "check the store's endpoint in the server's configuration, and the proxies in between");
 }
 
 // The bytes of a PUT, telling how far they were taken.

@@ -8,7 +8,6 @@
 namespace cairn::transfer {
 namespace {
 
-constexpr int kObjectTries = 6;
 constexpr size_t kResumablePacksMax = 100'000;
 
 PinGrant pin_of(const api::Pin& pin) {
@@ -92,12 +91,12 @@ class ApiRemote final : public Remote {
   }
 
   Status put_object(const PackSlot& slot, std::span<const uint8_t> bytes, Deadline deadline) override {
-    return with_tries(deadline, [&]() -> Status {
+    return client_.persist([&]() -> Status {
       Status put = client_.put_object(slot.url, bytes, deadline);
       // An earlier try arrived; whether whole is checked by the server when the pack is registered.
       if (!put && put.error().code() == Code::kObjectExists) return ok();
       return put;
-    });
+    }, deadline);
   }
 
   Result<Published> publish(const UploadGrant& grant, const PublishRequest& request, Deadline deadline) override {
@@ -184,25 +183,10 @@ class ApiRemote final : public Remote {
   }
 
   Status get_range(const std::string& url, uint64_t offset, std::span<uint8_t> out, Deadline deadline) override {
-    return with_tries(deadline, [&] { return client_.get_object(url, offset, out, deadline); });
+    return client_.persist([&] { return client_.get_object(url, offset, out, deadline); }, deadline);
   }
 
  private:
-  // The client tries objects once; here what waiting or repeating may cure is tried again.
-  template <class Try>
-  static Status with_tries(const Deadline& deadline, Try once) {
-    Duration pause = milliseconds(200);
-    for (int tries = 1;; ++tries) {
-      Status status = once();
-      if (status) return status;
-      RetryClass retry = retry_class(status.error().code());
-      bool again = retry == RetryClass::kBackoff || retry == RetryClass::kReadBack;
-      if (!again || tries == kObjectTries || !deadline.check()) return status;
-      system_clock().sleep_for(std::min<Duration>(pause, deadline.remaining()));
-      pause = std::min<Duration>(pause * 2, seconds(5));
-    }
-  }
-
   client::ApiClient& client_;
   const std::string volume_;
 };
