@@ -18,7 +18,8 @@ constexpr uint8_t kMagic = 0xA7;
 constexpr uint8_t kCut = 1;  // the line goes on in the next record of its component
 constexpr uint8_t kGap = 2;  // no line; its text is how many lines are missing here
 constexpr size_t kHeaderBytes = 16;
-constexpr size_t kBatchBytesMax = 1 << 20;
+constexpr size_t kBatchBytesMax = 1 << 20;    // as the server gets it
+constexpr size_t kRecordBytesAround = 96;      // of a record in JSON, besides its text and component
 constexpr size_t kComponentBytesMax = 64;
 
 struct Header {
@@ -92,6 +93,16 @@ std::string shown(std::string_view raw) {
     }
   }
   return text;
+}
+
+// What a record takes in a heartbeat. Control characters take six bytes there, so the bytes of its text say little.
+size_t encoded_bytes(const api::LogRecord& record) {
+  size_t bytes = kRecordBytesAround + record.component.size();
+  for (char c : record.text) {
+    auto byte = static_cast<unsigned char>(c);
+    bytes += byte < 0x20 ? 6 : byte == '"' || byte == '\\' ? 2 : 1;
+  }
+  return bytes;
 }
 
 // As much of `text` as fits into `limit` without cutting a character.
@@ -273,7 +284,7 @@ Result<LogBatch> LogSpool::batch_after(uint64_t acknowledged) {
       record.at = Time{header->at_us};
       // Shown again: a power loss may have left other bytes than were written.
       record.text = shown(std::string_view(text).substr(header->name_bytes));
-      total += length;
+      total += encoded_bytes(record);
       batch.records.push_back(std::move(record));
     }
     offset += kHeaderBytes + length;

@@ -47,7 +47,7 @@ class LogSpool {
   // lines between are gone here; a server that asks for them is told so in their places.
   void go_on_after(uint64_t sequence);
 
-  // Lines after `acknowledged`, at most kLogRecordsPerHeartbeatMax and about 1 MiB. REQUIRES: acknowledged never falls.
+  // Lines after `acknowledged`, at most kLogRecordsPerHeartbeatMax and about 1 MiB of JSON. REQUIRES: acknowledged never falls.
   Result<LogBatch> batch_after(uint64_t acknowledged);
   uint64_t last_sequence() const;
   // Bytes of each component so far.

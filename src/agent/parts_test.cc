@@ -18,6 +18,7 @@
 #include "agent/sandbox_plan.h"
 #include "agent/test_world.h"
 #include "agent/usage.h"
+#include "api/json.h"
 #include "base/random.h"
 #include "testing/temporary_folder.h"
 
@@ -207,6 +208,28 @@ TEST(LogSpool, BytesThatAreNoTextAreShownAndKept) {
   EXPECT_EQ(batch->records[0].text,
             "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" "c\xc3\xa4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(slurp(file), raw);
+}
+
+TEST(LogSpool, ABatchIsBoundedAsItIsSent) {
+  for (std::string line : {std::string(15'000, '\x1b'), std::string(15'000, '"'), std::string("x")}) {
+    TemporaryFolder folder;
+    ManualClock clock;
+    auto spool = LogSpool::open(folder / "spool", clock);
+    ASSERT_TRUE(spool);
+    const uint64_t lines = 400;
+    for (uint64_t i = 0; i < lines; ++i) (*spool)->write("stdout", line + "\n");
+    uint64_t acknowledged = 0;
+    while (acknowledged < lines) {
+      auto batch = (*spool)->batch_after(acknowledged);
+      ASSERT_TRUE(batch);
+      ASSERT_FALSE(batch->records.empty());
+      acknowledged += batch->records.size();
+      api::HeartbeatAttempt body;
+      body.logs = std::move(batch->records);
+      EXPECT_LT(api::to_json(body).size(), api::kRequestBytesMax / 2);
+    }
+    EXPECT_EQ(acknowledged, lines);
+  }
 }
 
 TEST(LogSpool, LongLinesAreCutBetweenCharactersAndJoinedAgain) {
