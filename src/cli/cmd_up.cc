@@ -33,6 +33,7 @@ Result<std::string> keep_as_default(Context& context, const OneBoxReady& ready) 
   config::ClientSettings settings;
   settings.url = ready.url;
   settings.token = ready.admin_token;
+  settings.ca_file = ready.ca_file;
   CAIRN_CHECK_OK(save_settings(path, settings));
   return path;
 }
@@ -56,7 +57,9 @@ void say_ready(Context& context, const std::string& url, const std::string& data
 }
 
 Result<int> run_attached(Context& context, const OneBoxOptions& options) {
-  OneBox box(options, [&](const std::string& url, const std::string& token) { return context.make_client(url, token); });
+  OneBox box(options, [&](const std::string& url, const std::string& token, const std::string& ca_file) {
+    return context.make_client(url, token, ca_file);
+  });
   CAIRN_CHECK_OK(box.prepare());
   CAIRN_TRY(OneBoxReady ready, box.start(context.cancel()));
   CAIRN_TRY(std::string config_file, keep_as_default(context, ready));
@@ -92,7 +95,11 @@ Result<int> run_detached(Context& context, const OneBoxOptions& options) {
   CAIRN_TRY(os::Process process, os::Process::spawn(spawn));
   Deadline deadline = Deadline::after(kReadyTime, system_clock(), context.cancel());
   for (;;) {
-    CAIRN_CHECK_OK(deadline.check());
+    if (context.cancel().cancelled()) return deadline.check().error();
+    if (deadline.expired()) {
+      return Error(Code::kServerUnavailable, "it is not ready after " + std::to_string(kReadyTime.count()) + " minutes, and goes on trying",
+                   "read " + log_file + ", or end it with: cairn down --data " + dir);
+    }
     CAIRN_TRY(bool ready, os::posix_file_system().exists(dir + "/ready"));
     if (ready) break;
     CAIRN_TRY(auto ended, process.try_wait());

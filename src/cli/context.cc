@@ -77,12 +77,11 @@ Result<client::ApiClient*> Context::connect() {
   if (settings.token.empty()) {
     return Error(Code::kNotSignedIn, "no token for " + url, "sign in with: cairn login --url " + url + " --token TOKEN");
   }
-  transports_.push_back(wiring_.make_transport(settings.ca_file));
   client::ClientOptions options;
   options.url = url;
   options.token = settings.token;
   options.team = settings.team;
-  auto client = std::make_unique<client::ApiClient>(*transports_.back(), system_clock(), system_random(), std::move(options));
+  auto client = std::make_unique<client::ApiClient>(transport(settings.ca_file), system_clock(), system_random(), std::move(options));
   // A server that is not there is said soon; one that goes away later is waited for.
   CAIRN_TRY(api::ServerVersion server, client->version(Deadline::after(kConnectTime, system_clock(), cancel_)));
   if (server.api != api::kApiVersion) {
@@ -94,12 +93,18 @@ Result<client::ApiClient*> Context::connect() {
   return client_.get();
 }
 
-std::unique_ptr<client::ApiClient> Context::make_client(const std::string& url, const std::string& token) {
-  if (transports_.empty()) transports_.push_back(wiring_.make_transport(""));
+net::Transport& Context::transport(const std::string& ca_file) {
+  std::shared_ptr<net::Transport>& transport = transports_[ca_file];
+  if (!transport) transport = wiring_.make_transport(ca_file);
+  return *transport;
+}
+
+std::unique_ptr<client::ApiClient> Context::make_client(const std::string& url, const std::string& token,
+                                                        const std::string& ca_file) {
   client::ClientOptions options;
   options.url = url;
   options.token = token;
-  return std::make_unique<client::ApiClient>(*transports_.back(), system_clock(), system_random(), std::move(options));
+  return std::make_unique<client::ApiClient>(transport(ca_file), system_clock(), system_random(), std::move(options));
 }
 
 std::unique_ptr<transfer::Remote> Context::remote(const std::string& volume) {

@@ -4,6 +4,7 @@
 // Used by one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,7 @@ class Context {
   // not_signed_in with the next command when there is no URL or token.
   Result<client::ApiClient*> connect();
   // A client for another server than the configured one.
-  std::unique_ptr<client::ApiClient> make_client(const std::string& url, const std::string& token);
+  std::unique_ptr<client::ApiClient> make_client(const std::string& url, const std::string& token, const std::string& ca_file);
   // One volume for a transfer. REQUIRES: connect() succeeded.
   std::unique_ptr<transfer::Remote> remote(const std::string& volume);
 
@@ -65,7 +66,9 @@ class Context {
   CancelToken cancel_;
   GlobalOptions global_;
   Output output_;
-  std::vector<std::shared_ptr<net::Transport>> transports_;  // outlive the clients made of them
+  net::Transport& transport(const std::string& ca_file);
+
+  std::map<std::string, std::shared_ptr<net::Transport>> transports_;  // by ca_file; they outlive the clients made of them
   std::unique_ptr<client::ApiClient> client_;
 };
 

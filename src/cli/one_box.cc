@@ -32,11 +32,16 @@ std::string trimmed(std::string text) {
 // A TOML string; only paths and addresses are written with it.
 std::string quoted(const std::string& text) { return json_quote(text); }
 
-std::string connect_url(const std::string& listen) {
-  std::string address = listen;
+std::string listen_text(const config::ServerSettings& settings) {
+  std::string host = settings.host.find(':') == std::string::npos ? settings.host : "[" + settings.host + "]";
+  return host + ":" + std::to_string(settings.port);
+}
+
+std::string connect_url(const config::ServerSettings& settings) {
+  std::string address = listen_text(settings);
   if (address.starts_with(":")) address = "127.0.0.1" + address;
   if (address.starts_with("0.0.0.0:")) address = "127.0.0.1" + address.substr(7);
-  return "http://" + address;
+  return (settings.certificate_file.empty() ? "http://" : "https://") + address;
 }
 
 }  // namespace
@@ -54,19 +59,17 @@ Status OneBox::write_if_absent(const std::string& name, const std::string& text)
   return os::posix_file_system().write_file_atomic(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, 0600);
 }
 
-Status OneBox::check_server_file() {
+Result<config::ServerSettings> OneBox::check_server_file() {
   std::string path = options_.data_dir + "/server.toml";
   CAIRN_TRY(std::string text, os::posix_file_system().read_file(path, kSmallFileBytesMax));
   CAIRN_TRY(config::ServerSettings settings, config::parse_server_settings(text, path));
-  std::string host = settings.host.find(':') == std::string::npos ? settings.host : "[" + settings.host + "]";
-  std::string listen = host + ":" + std::to_string(settings.port);
   auto contradicts = [&](const std::string& flag, const std::string& given, const std::string& stored) {
     return Error(Code::kConfigInvalid, fmt::format("{} {} was given, and {} says {}", flag, given, path, stored),
                  "edit the file, or leave the flag out");
   };
   if (!options_.listen.empty()) {
     CAIRN_TRY(config::ListenAddress given, config::parse_listen(options_.listen));
-    if (given.host != settings.host || given.port != settings.port) return contradicts("--listen", options_.listen, listen);
+    if (given.host != settings.host || given.port != settings.port) return contradicts("--listen", options_.listen, listen_text(settings));
   }
   if (!options_.store.empty() && options_.store != settings.store) {
     return contradicts("--store", options_.store, settings.store.empty() ? "nothing" : settings.store);
@@ -74,7 +77,27 @@ Status OneBox::check_server_file() {
   if (!options_.catalog.empty() && options_.catalog != settings.catalog) {
     return contradicts("--catalog", options_.catalog, settings.catalog.empty() ? "nothing" : settings.catalog);
   }
-  ready_.url = connect_url(listen);
+  return settings;
+}
+
+// Where the server has a certificate, the box goes by the name and authority that agent.toml has for it: 127.0.0.1 is in few
+// certificates.
+Status OneBox::check_agent_file(const config::ServerSettings& server) {
+  std::string path = options_.data_dir + "/agent.toml";
+  CAIRN_TRY(std::string text, os::posix_file_system().read_file(path, kSmallFileBytesMax));
+  CAIRN_TRY(config::AgentSettings agent, config::parse_agent_settings(text, path));
+  ready_.url = connect_url(server);
+  if (server.certificate_file.empty()) return ok();
+  if (!agent.server_url.starts_with("https://")) {
+    return Error(Code::kConfigInvalid,
+                 fmt::format("{} says {}, and the server at {} has a certificate ({})", path, agent.server_url, listen_text(server),
+                             server.certificate_file),
+                 fmt::format("set server_url = \"https://NAME:{}\" there, with a name that the certificate is for, and ca_file to the file "
+                             "of its authority",
+                             server.port));
+  }
+  ready_.url = agent.server_url;
+  ready_.ca_file = agent.ca_file;
   return ok();
 }
 
@@ -97,14 +120,16 @@ Status OneBox::prepare() {
   if (!options_.store.empty()) server += "store = " + quoted(options_.store) + "\n";
   if (!options_.catalog.empty()) server += "catalog = " + quoted(options_.catalog) + "\n";
   CAIRN_CHECK_OK(write_if_absent("server.toml", server));
-  CAIRN_CHECK_OK(check_server_file());
+  CAIRN_TRY(config::ServerSettings settings, check_server_file());
 
   std::string agent = "# A Cairn node agent. Restart to apply changes.\n";
-  agent += "server_url = " + quoted(ready_.url) + "\n";
+  agent += "server_url = " + quoted(connect_url(settings)) + "\n";
+  if (!settings.certificate_file.empty()) agent += "ca_file = " + quoted(settings.certificate_file) + "\n";
   agent += "token_file = " + quoted(dir + "/node-token") + "\n";
   agent += "data_dir = " + quoted(dir + "/node") + "\n";
   agent += "name = " + quoted(os::host_name()) + "\n";
   CAIRN_CHECK_OK(write_if_absent("agent.toml", agent));
+  CAIRN_CHECK_OK(check_agent_file(settings));
 
   CAIRN_TRY(std::string program, os::executable_path());
   server_.argv = {program, "server", "--config", dir + "/server.toml"};
@@ -138,19 +163,22 @@ Error OneBox::died(const Child& child) const {
 Status OneBox::wait_for_server(const CancelToken& stop) {
   Deadline deadline = Deadline::after(kStartTime, system_clock(), stop);
   std::string token_file = options_.data_dir + "/admin-token";
+  Error last(Code::kServerUnavailable, "it has made no admin token yet", "read " + server_.log_file);
   for (;;) {
-    CAIRN_CHECK_OK(deadline.check());
+    if (stop.cancelled()) return deadline.check();
+    if (deadline.expired()) return std::move(last).while_doing("waiting for the server at " + ready_.url);
     CAIRN_TRY(auto ended, server_.process.try_wait());
     if (ended) return died(server_);
     auto token = os::posix_file_system().read_file(token_file, 4096);
     if (token) {
       ready_.admin_token = trimmed(*token);
-      auto client = connect_(ready_.url, ready_.admin_token);
+      auto client = connect_(ready_.url, ready_.admin_token, ready_.ca_file);
       auto who = client->whoami(Deadline::after(seconds(1), system_clock(), stop));
       if (who) return ok();
       if (who.error().code() == Code::kTokenInvalid) {
         return std::move(who).error().while_doing("talking to " + ready_.url + " (does another server listen there?)");
       }
+      last = std::move(who).error();
     }
     system_clock().sleep_for(milliseconds(30));
   }
@@ -160,7 +188,7 @@ Status OneBox::make_node_token() {
   std::string path = options_.data_dir + "/node-token";
   CAIRN_TRY(bool there, os::posix_file_system().exists(path));
   if (there) return ok();
-  auto client = connect_(ready_.url, ready_.admin_token);
+  auto client = connect_(ready_.url, ready_.admin_token, ready_.ca_file);
   api::CreateToken body;
   body.label = "node " + os::host_name();
   body.scopes = {"node"};
@@ -170,10 +198,13 @@ Status OneBox::make_node_token() {
 
 Status OneBox::wait_for_node(const CancelToken& stop) {
   Deadline deadline = Deadline::after(kStartTime, system_clock(), stop);
-  auto client = connect_(ready_.url, ready_.admin_token);
+  auto client = connect_(ready_.url, ready_.admin_token, ready_.ca_file);
   Time since = system_clock().now() - seconds(5);
   for (;;) {
-    CAIRN_CHECK_OK(deadline.check());
+    if (stop.cancelled()) return deadline.check();
+    if (deadline.expired()) {
+      return Error(Code::kServerUnavailable, "the node's agent did not become ready at " + ready_.url, "read " + agent_.log_file);
+    }
     CAIRN_TRY(auto ended, agent_.process.try_wait());
     if (ended) return died(agent_);
     CAIRN_TRY(api::NodeList nodes, client->list_nodes(deadline));

@@ -18,6 +18,7 @@
 #include "base/deadline.h"
 #include "base/result.h"
 #include "client/api_client.h"
+#include "config/server_settings.h"
 #include "os/lock_file.h"
 #include "os/process.h"
 
@@ -32,19 +33,21 @@ struct OneBoxOptions {
 
 struct OneBoxReady {
   std::string url;
+  std::string ca_file;  // of the server's certificate; empty: those the system knows
   std::string admin_token;
   std::string node;  // name
 };
 
 class OneBox {
  public:
-  // `connect` makes a client for a URL and token.
-  using Connect = std::function<std::unique_ptr<client::ApiClient>(const std::string& url, const std::string& token)>;
+  // `connect` makes a client for a URL, a token and the file of the server's authority (may be empty).
+  using Connect = std::function<std::unique_ptr<client::ApiClient>(const std::string& url, const std::string& token,
+                                                                   const std::string& ca_file)>;
 
   OneBox(OneBoxOptions options, Connect connect);
 
   // Makes the folder and its files and takes the lock. busy when it runs already; config_invalid when the options contradict
-  // server.toml.
+  // server.toml, or agent.toml does.
   Status prepare();
   // Starts both and waits until runs can be taken. REQUIRES: prepare() was ok.
   Result<OneBoxReady> start(const CancelToken& stop);
@@ -63,7 +66,8 @@ class OneBox {
   };
 
   Status write_if_absent(const std::string& name, const std::string& text);
-  Status check_server_file();
+  Result<config::ServerSettings> check_server_file();
+  Status check_agent_file(const config::ServerSettings& server);
   Status spawn(Child& child);
   Status keep_alive(Child& child);
   Status wait_for_server(const CancelToken& stop);

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from cairn_box import Box, BoxTest, main, noise, tree, wait_until, write
+from cairn_box import Box, BoxTest, main, noise, read, tree, wait_until, write
 
 
 class TokensTest(BoxTest):
@@ -130,6 +130,41 @@ ca_file = "{cls.authority}"
         error = self.box.fails("server_unavailable", 8, "whoami", env={"CAIRN_CONFIG": wrong})
         self.assertIn("ca_file", error["hint"])
         self.box.fails("server_unavailable", 8, "whoami")  # an authority that the machine does not know
+
+
+class TlsBoxTest(unittest.TestCase):
+    """`cairn up` with a certificate in server.toml."""
+
+    def setUp(self):
+        self.box = Box("tls-box", start=False)
+        self.addCleanup(self.box.stop)
+        self.certificate = f"{self.box.folder}/cert.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=box", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{self.box.folder}/key.pem",
+                        "-out", self.certificate], check=True, capture_output=True)
+        self.tls = f'[tls]\ncertificate = "{self.certificate}"\nprivate_key = "{self.box.folder}/key.pem"\n'
+
+    def test_a_new_box_trusts_its_own_certificate(self):
+        write(f"{self.box.data}/server.toml", f'listen = "127.0.0.1:{self.box.port}"\ndata_dir = "{self.box.data}"\n{self.tls}')
+        self.box.url = f"https://127.0.0.1:{self.box.port}"
+        self.box.start()
+        self.assertEqual(self.box.json("whoami")["user"], "admin")  # the settings that `up` kept name the certificate
+        done = self.box.cairn("run", "--no-upload", "--", "echo over TLS")
+        self.assertIn(b"over TLS", done.out)
+
+    def test_an_older_box_is_told_what_its_agent_lacks(self):
+        self.box.start()
+        self.box.down()
+        with open(f"{self.box.data}/server.toml", "a") as file:
+            file.write(self.tls)
+        error = self.box.json("up", "--data", self.box.data, "--detach", expect=None, timeout=60)["error"]
+        self.assertIn("agent.toml", error["message"])
+        agent = read(f"{self.box.data}/agent.toml").decode().replace("http://", "https://")
+        write(f"{self.box.data}/agent.toml", agent + f'ca_file = "{self.certificate}"\n')
+        self.box.start()
+        self.box.url = f"https://127.0.0.1:{self.box.port}"
+        config = write(self.box.local("client.toml"), f'ca_file = "{self.certificate}"\n')
+        self.assertEqual(self.box.json("whoami", env={"CAIRN_CONFIG": config})["user"], "admin")
 
 
 if __name__ == "__main__":
