@@ -91,6 +91,7 @@ Result<int> execute(const cli::AgentExecOptions& options, CancelToken stop) {
   own.reserve_bytes = settings.disk_reserve_bytes;
   if (auto trainer = os::program_beside("cairn-trainer")) own.trainer_program = *std::move(trainer);
   own.hidden = {settings.data_dir, os::parent_path(options.config_file)};
+  own.hidden.insert(own.hidden.end(), settings.hidden.begin(), settings.hidden.end());
   agent::Executor executor(link, volumes, system_clock(), own);
   CAIRN_TRY(agent::ExecutorReport report, executor.execute(options.journal, stop));
   log_info("attempt ended: {} {}", api::state_name(report.outcome), report.reason);

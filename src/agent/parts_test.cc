@@ -414,6 +414,27 @@ TEST(SandboxPlan, GrantedGpusAreCountedFromZeroInside) {
   }
 }
 
+TEST(Sandbox, HiddenFoldersAreCoveredWhereTheyReallyLie) {
+  std::string folder = "/opt/cairn-test-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) GTEST_SKIP() << "nothing can be made in /opt";
+  TemporaryFolder links;
+  write_file(folder + "/key.pem", "key");
+  ASSERT_EQ(::mkdir((folder + "/data").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(folder.c_str(), (links / "srv").c_str()), 0);
+  SandboxSpec spec;
+  spec.root = "/r";
+  spec.hidden = {links / "srv/data", folder + "/data/../key.pem", folder + "/not-there", links / "srv"};
+  std::vector<std::string> arguments = sandbox_arguments(spec);
+  auto has = [&](std::vector<std::string> words) {
+    return std::search(arguments.begin(), arguments.end(), words.begin(), words.end()) != arguments.end();
+  };
+  EXPECT_TRUE(has({"--tmpfs", folder + "/data"}));
+  EXPECT_TRUE(has({"--ro-bind", "/dev/null", folder + "/key.pem"}));
+  EXPECT_TRUE(has({"--tmpfs", folder}));
+  EXPECT_FALSE(has({"--tmpfs", folder + "/not-there"}));
+  testing::fs::remove_all(folder);
+}
+
 TEST(Sandbox, AProcessIsKnownByNumberAndStart) {
   auto own = process_start_time(::getpid());
   ASSERT_TRUE(own);

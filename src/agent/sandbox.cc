@@ -50,6 +50,23 @@ void add(std::vector<std::string>& arguments, std::initializer_list<std::string>
   arguments.insert(arguments.end(), words);
 }
 
+// Covers what is hidden, at the place where a folder that is shown contains it. Both sides by their real paths: the way that a
+// setting names may lead through links.
+void add_covers(std::vector<std::string>& arguments, const SandboxSpec& spec, const std::vector<std::string>& shown) {
+  for (const std::string& hidden : spec.hidden) {
+    std::string real = resolved(hidden);
+    struct stat stat;
+    if (real.empty() || ::stat(real.c_str(), &stat) != 0) continue;
+    for (const std::string& top : shown) {
+      std::string real_top = resolved(top);
+      if (real != real_top && !is_inside(real, real_top)) continue;
+      std::string place = top + real.substr(real_top.size());
+      if (S_ISDIR(stat.st_mode)) add(arguments, {"--tmpfs", place});
+      else add(arguments, {"--ro-bind", "/dev/null", place});
+    }
+  }
+}
+
 void add_system(std::vector<std::string>& arguments, const SandboxSpec& spec) {
   std::vector<std::string> shown;
   for (const char* top : {"/usr", "/opt", "/nix", "/gnu"}) {
@@ -66,18 +83,17 @@ void add_system(std::vector<std::string>& arguments, const SandboxSpec& spec) {
       add(arguments, {"--symlink", std::string(target.data(), static_cast<size_t>(length)), top});
     } else {
       add(arguments, {"--ro-bind", top, top});
+      shown.emplace_back(top);
     }
   }
   for (const char* name : kEtc) {
     std::string path = std::string("/etc/") + name;
     std::string real = resolved(path);
-    if (!real.empty()) add(arguments, {"--ro-bind", real, path});
+    if (real.empty()) continue;
+    add(arguments, {"--ro-bind", real, path});
+    shown.push_back(path);
   }
-  for (const std::string& folder : spec.hidden) {
-    for (const std::string& top : shown) {
-      if (is_inside(folder, top)) add(arguments, {"--tmpfs", folder});
-    }
-  }
+  add_covers(arguments, spec, shown);
 }
 
 // A process with user id 0 and no capability may still write what root owns below /proc (core_pattern among it), and

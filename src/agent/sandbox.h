@@ -28,7 +28,7 @@ struct SandboxSpec {
   std::vector<SandboxBind> binds;  // in this order
   std::vector<std::string> command;
   std::string working_directory;
-  std::vector<std::string> hidden;  // host folders that must not show, should the system's folders contain them
+  std::vector<std::string> hidden;  // host folders and files that must not show, should the system's folders contain them
   std::map<std::string, std::string> environment;  // all there is
   std::vector<int64_t> gpus;                        // device numbers
 };

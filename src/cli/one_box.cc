@@ -44,6 +44,23 @@ std::string connect_url(const config::ServerSettings& settings) {
   return (settings.certificate_file.empty() ? "http://" : "https://") + address;
 }
 
+// What the server keeps outside of its box. Of the catalog the folder: SQLite makes further files beside it.
+std::vector<std::string> server_paths(const config::ServerSettings& settings, const std::string& box) {
+  std::string catalog = settings.catalog.starts_with("sqlite:") ? settings.catalog.substr(7) : settings.catalog;
+  if (catalog.starts_with('/')) catalog = os::parent_path(catalog);
+  std::vector<std::string> paths = {settings.data_dir, settings.store, catalog, settings.private_key_file};
+  std::erase_if(paths, [&](const std::string& path) {
+    return !path.starts_with('/') || path == box || path.starts_with(box + "/");
+  });
+  return paths;
+}
+
+std::string hidden_line(const std::vector<std::string>& paths) {
+  std::string list;
+  for (const std::string& path : paths) list += (list.empty() ? "" : ", ") + quoted(path);
+  return "hidden = [" + list + "]  # of the server: no run may see it\n";
+}
+
 }  // namespace
 
 OneBox::OneBox(OneBoxOptions options, Connect connect) : options_(std::move(options)), connect_(std::move(connect)) {
@@ -80,12 +97,30 @@ Result<config::ServerSettings> OneBox::check_server_file() {
   return settings;
 }
 
+// A run is user 0 without capabilities: it reads what root may read wherever its sandbox shows it. An agent.toml of before is given
+// the line it lacks.
+Status OneBox::hide_from_runs(const config::ServerSettings& server, const config::AgentSettings& agent, const std::string& text) {
+  std::vector<std::string> missing = server_paths(server, options_.data_dir);
+  std::erase_if(missing, [&](const std::string& path) {
+    return std::find(agent.hidden.begin(), agent.hidden.end(), path) != agent.hidden.end();
+  });
+  if (missing.empty()) return ok();
+  std::string path = options_.data_dir + "/agent.toml";
+  std::string more = text + (text.ends_with('\n') ? "" : "\n") + hidden_line(missing);
+  if (!config::parse_agent_settings(more, path)) {
+    return Error(Code::kConfigInvalid, fmt::format("{} does not hide {} from runs, where the server keeps what they may not see", path, missing.front()),
+                 "add it to the list 'hidden' there");
+  }
+  return os::posix_file_system().write_file_atomic(path, {reinterpret_cast<const uint8_t*>(more.data()), more.size()}, 0600);
+}
+
 // Where the server has a certificate, the box goes by the name and authority that agent.toml has for it: 127.0.0.1 is in few
 // certificates.
 Status OneBox::check_agent_file(const config::ServerSettings& server) {
   std::string path = options_.data_dir + "/agent.toml";
   CAIRN_TRY(std::string text, os::posix_file_system().read_file(path, kSmallFileBytesMax));
   CAIRN_TRY(config::AgentSettings agent, config::parse_agent_settings(text, path));
+  CAIRN_CHECK_OK(hide_from_runs(server, agent, text));
   ready_.url = connect_url(server);
   if (server.certificate_file.empty()) return ok();
   if (!agent.server_url.starts_with("https://")) {

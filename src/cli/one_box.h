@@ -68,6 +68,7 @@ class OneBox {
   Status write_if_absent(const std::string& name, const std::string& text);
   Result<config::ServerSettings> check_server_file();
   Status check_agent_file(const config::ServerSettings& server);
+  Status hide_from_runs(const config::ServerSettings& server, const config::AgentSettings& agent, const std::string& text);
   Status spawn(Child& child);
   Status keep_alive(Child& child);
   Status wait_for_server(const CancelToken& stop);

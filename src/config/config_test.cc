@@ -202,6 +202,11 @@ TEST(Agent, Settings) {
   ASSERT_TRUE(relative) << relative.error().to_string();
   EXPECT_EQ(relative->token_file, "/etc/c/t");
   EXPECT_EQ(relative->ca_file, "/etc/c/../ca");
+  settings = parse_agent_settings("server_url = \"https://c\"\ntoken = \"t\"\ndata_dir = \"/d\"\nhidden = [\"/opt/store\", \"/opt/c\"]", "a.toml");
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  EXPECT_EQ(settings->hidden, (std::vector<std::string>{"/opt/store", "/opt/c"}));
+  EXPECT_NE(complaint(parse_agent_settings("server_url = \"https://c\"\ntoken = \"t\"\ndata_dir = \"/d\"\nhidden = [\"store\"]", "a.toml")).find("absolute"),
+            std::string::npos);
   EXPECT_NE(complaint(parse_agent_settings("server_url = \"https://c\"\ndata_dir = \"/d\"", "a.toml")).find("one of them"), std::string::npos);
 }
 

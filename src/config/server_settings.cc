@@ -169,6 +169,10 @@ Result<AgentSettings> parse_agent_settings(std::string_view text, const std::str
   for (std::string* path : {&settings.token_file, &settings.ca_file}) {
     if (!path->empty()) *path = (std::filesystem::path(file).parent_path() / *path).string();
   }
+  top.texts("hidden", settings.hidden);
+  for (const std::string& path : settings.hidden) {
+    if (!path.starts_with('/')) top.complain("hidden", "must be a list of absolute paths");
+  }
   top.size("disk_reserve", settings.disk_reserve_bytes);
   top.size("cache_max", settings.cache_bytes_max);
   CAIRN_CHECK_OK(reader.finish());

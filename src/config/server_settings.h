@@ -48,6 +48,7 @@ struct AgentSettings {
   std::string name;              // empty: the host's name
   std::string data_dir;
   std::string ca_file;
+  std::vector<std::string> hidden;                 // folders and files of this machine that no run may see, besides the agent's own
   uint64_t disk_reserve_bytes = 1 * limits::kGiB;  // kept free on the node, so that syncing always works
   uint64_t cache_bytes_max = 0;                    // of staged volumes; 0: what the disk has
 };

@@ -2,7 +2,9 @@
 that speak TLS under an authority of one's own."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 from cairn_box import Box, BoxTest, main, noise, read, tree, wait_until, write
@@ -165,6 +167,37 @@ class TlsBoxTest(unittest.TestCase):
         self.box.url = f"https://127.0.0.1:{self.box.port}"
         config = write(self.box.local("client.toml"), f'ca_file = "{self.certificate}"\n')
         self.assertEqual(self.box.json("whoami", env={"CAIRN_CONFIG": config})["user"], "admin")
+
+
+class HiddenTest(unittest.TestCase):
+    """A box that lies, by a link and by its options, in a folder that every run is shown."""
+
+    def setUp(self):
+        try:
+            self.shown = tempfile.mkdtemp(prefix="cairn-test-", dir="/opt")
+        except OSError as error:
+            self.skipTest(f"nothing can be made in /opt: {error}")
+        self.addCleanup(shutil.rmtree, self.shown, ignore_errors=True)
+        for name in ("data", "catalog"):
+            os.mkdir(f"{self.shown}/{name}")
+        self.box = Box("hidden", start=False,
+                       up=["--store", f"{self.shown}/store", "--catalog", f"{self.shown}/catalog/c.db"])
+        self.addCleanup(self.box.stop)
+        os.symlink(f"{self.shown}/data", self.box.data)
+
+    def seen(self):
+        return self.box.cairn("run", "--no-upload", "--", f"find {self.shown} -type f; echo looked").text
+
+    def test_runs_see_none_of_it(self):
+        self.box.start()
+        self.assertTrue(os.path.exists(f"{self.shown}/data/admin-token") and os.path.exists(f"{self.shown}/catalog/c.db"))
+        self.assertEqual(self.seen(), "looked\n")
+        self.box.down()
+        # A box that was made before its agent.toml had the list.
+        agent = read(f"{self.box.data}/agent.toml").decode().splitlines(keepends=True)
+        write(f"{self.box.data}/agent.toml", "".join(line for line in agent if not line.startswith("hidden")))
+        self.box.start()
+        self.assertEqual(self.seen(), "looked\n")
 
 
 if __name__ == "__main__":
