@@ -352,6 +352,7 @@ TEST_F(ExecutorTest, TheSandboxShowsNothingElse) {
       "-o -type f -writable -print 2>/dev/null | grep -v '^/proc/\\(keys\\|timer_list\\)$' | head -3 > /tmp/writable\n"
       "[ -s /tmp/writable ] && cat /tmp/writable && fail writable-proc\n"
       "[ -e /etc/shadow ] && fail shadow\n"
+      "[ -e /etc/ssl/private ] && fail private-keys\n"
       "[ -e /root ] && fail root\n"
       "[ -e /mnt/other ] && fail other\n"
       "[ \"$(ls /mnt | tr '\\n' ' ')\" = 'base data ' ] || fail mnt\n"

@@ -390,6 +390,7 @@ TEST(Sandbox, ArgumentsHoldWhatTheRulesAsk) {
   EXPECT_TRUE(has({"--dev-bind", "/dev/nvidia3", "/dev/nvidia3"}));
   EXPECT_FALSE(has({"/dev/nvidia0"}));
   EXPECT_FALSE(has({"/etc/shadow"}));
+  EXPECT_FALSE(has({"/etc/ssl"})) << "private keys lie there";
   EXPECT_TRUE(has({"--chdir", "/workspace", "--", "echo", "--", "x"}));
 }
 

@@ -43,8 +43,9 @@ constexpr const char* kEtc[] = {
     "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
     "default/locale", "fonts", "gai.conf", "group", "host.conf", "hosts", "inputrc", "java-11-openjdk", "java-17-openjdk",
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime", "login.defs", "magic", "mime.types",
-    "nsswitch.conf", "OpenCL", "os-release", "passwd", "perl", "pki", "profile", "profile.d", "protocols", "python3",
-    "python3.11", "python3.12", "python3.13", "resolv.conf", "rpc", "services", "ssl", "terminfo", "timezone", "vulkan"};
+    "nsswitch.conf", "OpenCL", "os-release", "passwd", "perl", "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs",
+    "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "python3.11", "python3.12", "python3.13",
+    "resolv.conf", "rpc", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vulkan"};
 
 void add(std::vector<std::string>& arguments, std::initializer_list<std::string> words) {
   arguments.insert(arguments.end(), words);
