@@ -83,23 +83,23 @@ ApiClient::Try ApiClient::try_once(const Call& call, const Deadline& deadline) {
   if (!response) {
     Code code = response.error().code();
     bool unknown = code == Code::kOutcomeUnknown || (spec.mutation && code == Code::kDeadlineExceeded);
-    return Try{std::move(response).error(), worth_another_try(code), unknown, Duration(0)};
+    return Try{std::move(response).error(), worth_another_try(code), unknown, false, Duration(0)};
   }
   Duration at_least = response->retry_after ? Duration(*response->retry_after) : Duration(0);
   if (response->status >= 200 && response->status < 300) {
     Reply reply{std::move(shown), std::move(response->body), std::nullopt};
     if (auto next = response->header("cairn-next")) reply.next = std::string(*next);
-    return Try{std::move(reply), false, false, Duration(0)};
+    return Try{std::move(reply), false, false, true, Duration(0)};
   }
   auto error = api::error_from_json(response->body, response->status);
   if (!error) {
     // A gateway that lost its server says 502 to 504 in its own words; then the request may have arrived.
     bool gateway = response->status >= 502 && response->status <= 504;
-    return Try{foreign_answer(shown, response->status), gateway, gateway && spec.mutation, at_least};
+    return Try{foreign_answer(shown, response->status), gateway, gateway && spec.mutation, true, at_least};
   }
   Code code = error->code();
   bool unknown = code == Code::kOutcomeUnknown || (spec.mutation && code == Code::kDeadlineExceeded);
-  return Try{*std::move(error), worth_another_try(code), unknown, at_least};
+  return Try{*std::move(error), worth_another_try(code), unknown, true, at_least};
 }
 
 Status ApiClient::persist(const std::function<Status()>& once, const Deadline& deadline) {
@@ -124,6 +124,7 @@ Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& d
   if (mutation && call.request.is_none()) call.request = new_request_id();
   bool unknown = false;
   Duration reached = clock_.monotonic();
+  Duration answered = reached;
   CAIRN_CHECK_OK(deadline.check());
   for (int tries = 1;; ++tries) {
     Try outcome = try_once(call, deadline);
@@ -131,7 +132,9 @@ Result<ApiClient::Reply> ApiClient::perform(const Call& given, const Deadline& d
     unknown = outcome.unknown || (unknown && outcome.again);
     if (outcome.result || !outcome.again) return std::move(outcome.result);
     if (!is_away(outcome.result.error().code())) reached = clock_.monotonic();
-    bool gone = clock_.monotonic() - reached >= options_.outage_patience;
+    if (outcome.answered) answered = clock_.monotonic();
+    bool gone = clock_.monotonic() - reached >= options_.outage_patience ||
+                clock_.monotonic() - answered >= options_.silence_patience;
     if (!gone && !deadline.expired()) wait_before_retry(tries, outcome.at_least, deadline);
     if (!gone && !deadline.expired()) continue;
     Error& last = outcome.result.error();

@@ -40,6 +40,7 @@ struct ClientOptions {
   Duration try_timeout = seconds(60);   // of one attempt of one API call (long polls add their wait)
   Duration default_deadline = seconds(30);  // of a whole call when the caller has no better one
   Duration outage_patience = minutes(10);    // of one call while server, catalog or store is away, whatever its deadline
+  Duration silence_patience = hours(1);      // of one call while nothing is answered, whatever was reached and its deadline
   Duration backoff_min = milliseconds(100);
   Duration backoff_max = seconds(5);
 };

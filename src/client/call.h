@@ -32,6 +32,7 @@ struct ApiClient::Try {
   Result<Reply> result;
   bool again = false;      // the failure is one that waiting may cure
   bool unknown = false;    // the request may have been done
+  bool answered = false;   // by whatever listens there
   Duration at_least{0};    // what the server asked us to wait
 };
 

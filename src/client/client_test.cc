@@ -237,6 +237,16 @@ TEST_F(ClientTest, AServerThatAnswersIsNoOutage) {
   EXPECT_TRUE(client_.create_volume({"research", 5, std::nullopt}, Deadline::never()));
 }
 
+TEST_F(ClientTest, AServerThatTakesRequestsAndSaysNothingEndsACall) {
+  transport_.fail(Code::kOutcomeUnknown);
+  auto volume = client_.create_volume({"research", 5, std::nullopt}, Deadline::never());
+  ASSERT_FALSE(volume);
+  EXPECT_EQ(volume.error().code(), Code::kOutcomeUnknown);
+  EXPECT_NE(volume.error().message().find("host:1"), std::string::npos);
+  EXPECT_GE(clock_.monotonic(), Duration(hours(1)));
+  EXPECT_LT(clock_.monotonic(), Duration(hours(2)));
+}
+
 TEST_F(ClientTest, AnswersOfACatalogThatIsAwayAreAnOutage) {
   transport_.answer(503, api::error_to_json(Error(Code::kCatalogUnavailable, "PostgreSQL at db:5432 is away")));
   auto volume = client_.create_volume({"research", 5, std::nullopt}, Deadline::never());

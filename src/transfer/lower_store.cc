@@ -113,7 +113,11 @@ Result<os::Fd> LowerStore::lock(const std::string& root, bool exclusive, bool wa
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return Error::from_errno(errno, path);
     if (!wait) return os::Fd();
-    CAIRN_CHECK_OK(deadline.check());
+    if (deadline.token().cancelled()) return Error(Code::kCancelled, "cancelled");
+    if (deadline.expired()) {
+      return Error(Code::kBusy, "another process stages, checks or removes snapshot tree " + root + " in this node's cache",
+                   "try again when it is done");
+    }
     system_clock().sleep_for(milliseconds(20));
   }
   return fd;

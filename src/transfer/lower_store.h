@@ -53,7 +53,8 @@ class LowerStore {
   // What crashes left.
   Status remove_left_overs(const std::string& except_root) const;
 
-  // A lock on the lower; an invalid descriptor when somebody holds it and `wait` is false.
+  // A lock on the lower; an invalid descriptor when somebody holds it and `wait` is false; busy when
+  // somebody holds it until the deadline.
   Result<os::Fd> lock(const std::string& root, bool exclusive, bool wait, const Deadline& deadline) const;
 
   Status keep(const std::string& root, const std::string& holder) const;

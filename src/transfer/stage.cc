@@ -33,6 +33,7 @@ class LowerUse {
 namespace {
 
 constexpr uint32_t kModeKept = 01777;
+constexpr auto kOtherStagingMax = hours(12);
 // Longer chunk lists get no content id: such files are fetched anew and compared by hashing.
 constexpr size_t kChunksGathered = 65'536;
 
@@ -296,11 +297,13 @@ Result<std::unique_ptr<NodeCache>> NodeCache::open(NodeCacheOptions options) {
   return std::unique_ptr<NodeCache>(new NodeCache(std::move(options)));
 }
 
-Result<StagedLower> NodeCache::reopen(const std::string& root) {
+Result<StagedLower> NodeCache::reopen(const std::string& root) { return reopen(root, Deadline::after(seconds(30))); }
+
+Result<StagedLower> NodeCache::reopen(const std::string& root, const Deadline& deadline) {
   if (!codec::Digest::from_hex(root)) return Error(Code::kRequestInvalid, "not a root digest: " + root);
   LowerStore lowers(options_.dir);
   Error absent(Code::kPathNotFound, "snapshot tree " + root + " is not staged on this node");
-  CAIRN_TRY(os::Fd held, lowers.lock(root, false, true, Deadline::after(seconds(30))));
+  CAIRN_TRY(os::Fd held, lowers.lock(root, false, true, deadline));
   std::optional<LowerMarker> marker = lowers.marker(root);
   if (!marker) return absent;
   lowers.touch(root);
@@ -323,7 +326,8 @@ Result<StagedLower> NodeCache::stage(Remote& remote, const PinGrant& pin, Progre
   bool was_built = false;
   for (int tries = 0; tries < 5; ++tries) {
     CAIRN_CHECK_OK(deadline.check());
-    auto there = reopen(pin.root);
+    // Somebody else may be staging it: that takes as long as it takes, and ends with him.
+    auto there = reopen(pin.root, deadline.child(kOtherStagingMax));
     if (there) {
       Status intact = was_built ? ok() : check_lower(lowers, pin.root, deadline);
       if (intact) {
@@ -340,7 +344,7 @@ Result<StagedLower> NodeCache::stage(Remote& remote, const PinGrant& pin, Progre
     } else if (there.error().code() != Code::kPathNotFound) {
       return there;
     }
-    CAIRN_TRY(os::Fd held, lowers.lock(pin.root, true, true, deadline.child(minutes(60))));
+    CAIRN_TRY(os::Fd held, lowers.lock(pin.root, true, true, deadline.child(kOtherStagingMax)));
     // Somebody else may have staged it while this waited.
     if (lowers.marker(pin.root) && check_lower(lowers, pin.root, deadline)) continue;
     CAIRN_CHECK_OK(deadline.check());

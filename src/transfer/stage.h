@@ -62,6 +62,7 @@ class NodeCache {
 
  private:
   explicit NodeCache(NodeCacheOptions options);
+  Result<StagedLower> reopen(const std::string& root, const Deadline& deadline);
   NodeCacheOptions options_;
 };
 

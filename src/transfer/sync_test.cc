@@ -2,6 +2,7 @@
 #include "transfer/sync.h"
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -276,6 +277,26 @@ TEST(Stage, AKeptLowerStaysUntilAnotherStandsInItsPlace) {
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->tree_dir, first->tree_dir);
   EXPECT_EQ(testing::read_local(again->tree_dir)["a"].data, "right");
+}
+
+TEST(Stage, WaitsForAnotherStagingOfTheSameAsLongAsItsDeadline) {
+  World world;
+  testing::write_local(world.src + "/a", "a");
+  world.put_all();
+  auto pin = world.remote.pin(std::nullopt, Deadline::never());
+  ASSERT_TRUE(pin);
+  int lock = ::open((world.folder / "cache/locks/" + pin->root + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  Progress progress;
+  auto staged = world.cache->stage(world.remote, *pin, progress, Deadline::after(milliseconds(50)));
+  ASSERT_FALSE(staged);
+  EXPECT_EQ(staged.error().code(), Code::kBusy) << staged.error().to_string();
+  EXPECT_NE(staged.error().message().find(pin->root), std::string::npos);
+  CancelToken token;
+  token.cancel();
+  EXPECT_EQ(world.cache->stage(world.remote, *pin, progress, Deadline::never(token)).error().code(), Code::kCancelled);
+  ::close(lock);
+  EXPECT_TRUE(world.cache->stage(world.remote, *pin, progress, Deadline::never()));
 }
 
 TEST(Stage, PinsTheSameSnapshotAgainWhenThePinDied) {
