@@ -14,16 +14,22 @@ Result<Time> CatalogClock::raw(Tx& tx) {
 }
 
 Time CatalogClock::never_back(Time time) {
-  int64_t highest = highest_us_.load();
-  while (highest < time.us && !highest_us_.compare_exchange_weak(highest, time.us)) {
-  }
-  return Time{std::max(highest, time.us)};
+  std::lock_guard lock(mutex_);
+  // So far ahead of clock and catalog was only a jump that was undone.
+  if (Time{highest_us_} - time > kJumpMax) highest_us_ = 0;
+  highest_us_ = std::max(highest_us_, time.us);
+  return Time{highest_us_};
 }
 
 Result<Time> CatalogClock::now(Tx& tx) {
   CAIRN_TRY(Time clock, raw(tx));
   CAIRN_TRY(Rows rows, tx.query("select now_us from catalog_clock where id = 1"));
   return never_back(std::max(clock, rows.at(0).time(0)));
+}
+
+Result<Time> CatalogClock::removal_now(Tx& tx) {
+  CAIRN_TRY(Rows rows, tx.query("select removal_us from catalog_clock where id = 1"));
+  return rows.at(0).time(0);
 }
 
 Result<LeaseTime> CatalogClock::lease_now(Tx& tx) {
@@ -33,24 +39,42 @@ Result<LeaseTime> CatalogClock::lease_now(Tx& tx) {
 
 Result<CatalogClock::Stamp> CatalogClock::stamp(Tx& tx) {
   CAIRN_TRY(Time clock, raw(tx));
-  CAIRN_TRY(Rows rows, tx.query("select now_us, raw_us, lease_us from catalog_clock where id = 1"));
+  CAIRN_TRY(Rows rows, tx.query("select now_us, raw_us, lease_us, removal_us, hold_until_lease_us from catalog_clock"
+                                " where id = 1"));
   Time stored_now = rows.at(0).time(0);
   Time stored_raw = rows.at(0).time(1);
-  Stamp stamp;
-  stamp.lease_now = LeaseTime{rows.at(0).integer(2)};
-  if (stored_raw.us == 0) stored_raw = clock;  // the first stamp of all
-  Duration passed = clock - stored_raw;
-  if (passed >= Duration(0) && passed <= kGapMax) {
-    stamp.lease_now = stamp.lease_now + passed;
-  } else {
-    stamp.paused = std::max(passed, Duration(0));
+  LeaseTime stored_lease{rows.at(0).integer(2)};
+  Time removal = rows.at(0).time(3);
+  LeaseTime hold_until{rows.at(0).integer(4)};
+  if (stored_raw.us == 0) {  // the first stamp of all
+    stored_raw = clock;
+    removal = std::max(stored_now, clock);
   }
-  // After a step back others may have been told times up to one gap beyond the last stamp.
-  if (passed < Duration(0)) stored_now = stored_now + kGapMax;
+  Stamp stamp;
+  Duration passed = clock - stored_raw;
+  bool counts = passed >= Duration(0) && passed <= kGapMax;
+  stamp.lease_now = counts ? stored_lease + passed : stored_lease;
+  if (!counts) stamp.paused = std::max(passed, Duration(0));
+  removal = removal + (stamp.lease_now - stored_lease);
+  if (passed > kJumpMax) hold_until = stamp.lease_now + kHold;
+
+  if (passed < -kJumpMax && stamp.lease_now < hold_until) {
+    stamp.taken_back = true;
+    stored_now = std::max(removal, clock);
+  } else if (passed < Duration(0)) {
+    // After a step back others may have been told times up to one gap beyond the last stamp.
+    stored_now = stored_now + kGapMax;
+  }
   stamp.now = never_back(std::max(stored_now, clock));
-  CAIRN_TRY(int64_t written, tx.update("update catalog_clock set now_us = ?1, raw_us = ?2, lease_us = ?3,"
-                                       " paused_us = paused_us + ?4 where id = 1",
-                                       {stamp.now.us, clock.us, stamp.lease_now.us, stamp.paused.count()}));
+  if (stamp.lease_now >= hold_until || stamp.now - removal <= kJumpMax) {
+    removal = stamp.now;
+    hold_until = LeaseTime{};
+  }
+  stamp.held = stamp.now - removal;
+  CAIRN_TRY(int64_t written,
+            tx.update("update catalog_clock set now_us = ?1, raw_us = ?2, lease_us = ?3, paused_us = paused_us + ?4,"
+                      " removal_us = ?5, hold_until_lease_us = ?6 where id = 1",
+                      {stamp.now.us, clock.us, stamp.lease_now.us, stamp.paused.count(), removal.us, hold_until.us}));
   if (written != 1) return Error(Code::kDataCorrupt, "the catalog has no clock row");
   return stamp;
 }

@@ -13,6 +13,11 @@ class CatalogClockTest : public testing::CatalogTest {
     return time ? *time : Time{};
   }
   Time now() { return now(catalog_clock()); }
+  Time removal_now() {
+    auto time = db().read([&](Tx& tx) { return catalog_clock().removal_now(tx); });
+    EXPECT_TRUE(time) << time.error().to_string();
+    return time ? *time : Time{};
+  }
   LeaseTime lease_now() {
     auto time = db().read([&](Tx& tx) { return catalog_clock().lease_now(tx); });
     EXPECT_TRUE(time) << time.error().to_string();
@@ -83,6 +88,60 @@ TEST_P(CatalogClockTest, TheClockNeverRunsBackAndLeaseTimeGoesOn) {
   clock().advance(hours(2));
   stamp();
   EXPECT_EQ(now(), clock().now());
+}
+
+TEST_P(CatalogClockTest, AJumpCountsForRemovalsOnlyAfterTheHold) {
+  run_time(minutes(1));
+  Time before = now();
+  EXPECT_EQ(removal_now(), before);
+  clock().advance(hours(40 * 24));  // servers were down, or the clock is wrong: nobody can tell
+  EXPECT_EQ(stamp().held, Duration(hours(40 * 24)));
+  EXPECT_EQ(now(), before + hours(40 * 24));
+  EXPECT_EQ(removal_now(), before);
+  run_time(minutes(10));
+  EXPECT_EQ(removal_now(), before + minutes(10));
+  run_time(CatalogClock::kHold - minutes(10));
+  EXPECT_EQ(removal_now(), now());
+  EXPECT_EQ(stamp().held, Duration(0));
+}
+
+TEST_P(CatalogClockTest, AJumpThatIsUndoneLeavesNothingBehind) {
+  run_time(minutes(1));
+  Time before = now();
+  CatalogClock other(clock());  // another server's, which remembers what it told
+  clock().jump(hours(40 * 24));
+  stamp();
+  run_time(minutes(1));
+  EXPECT_EQ(now(other), before + hours(40 * 24) + minutes(1));
+  clock().jump(-hours(40 * 24));
+  clock().advance(seconds(10));
+  EXPECT_TRUE(stamp().taken_back);
+  EXPECT_EQ(now(), clock().now());
+  EXPECT_EQ(now(other), clock().now());
+  EXPECT_EQ(removal_now(), now());
+  run_time(hours(5));
+  EXPECT_EQ(removal_now(), before + minutes(1) + seconds(10) + hours(5));
+}
+
+TEST_P(CatalogClockTest, AJumpBetweenTwoStampsIsForgotten) {
+  run_time(minutes(1));
+  clock().jump(hours(40 * 24));
+  EXPECT_EQ(now(), clock().now());
+  clock().jump(-hours(40 * 24));
+  run_time(seconds(10));
+  EXPECT_EQ(now(), clock().now());
+  EXPECT_EQ(removal_now(), now());
+}
+
+TEST_P(CatalogClockTest, AJumpAfterTheHoldStands) {
+  clock().jump(hours(40 * 24));
+  stamp();
+  run_time(CatalogClock::kHold);
+  Time told = now();
+  EXPECT_EQ(removal_now(), told);
+  clock().jump(-hours(40 * 24));
+  stamp();
+  EXPECT_GE(now(), told);
 }
 
 TEST_P(CatalogClockTest, TheSystemClockIsTheEngines) {

@@ -61,6 +61,7 @@ Result<bool> apply_next(Tx& tx, const std::vector<Migration>& list, Clock& clock
 const std::vector<Migration>& migrations() {
   static const std::vector<Migration> list = {
       {1, "first schema", {core_schema(), storage_schema(), work_schema()}},
+      {2, "a clock for removals", {removal_clock_schema()}},
   };
   return list;
 }

@@ -13,4 +13,7 @@ std::span<const char* const> core_schema();     // meta, clock, requests, events
 std::span<const char* const> storage_schema();  // volumes, snapshots, packs, uploads, leases, pins, publish operations
 std::span<const char* const> work_schema();     // runs, attempts, nodes, logs
 
+// What later schemas add.
+std::span<const char* const> removal_clock_schema();
+
 }  // namespace cairn::catalog

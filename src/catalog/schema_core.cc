@@ -9,7 +9,7 @@ std::span<const char* const> core_schema() {
       " value bigint not null)",
       "insert into catalog_meta (name, value) values ('epoch', 1)",
 
-      // One row. now_us never falls; raw_us is the clock as it read at the last stamp; lease_us is lease time.
+      // One row. now_us seldom falls (catalog_clock.h); raw_us is the clock as it read at the last stamp; lease_us is lease time.
       "create table catalog_clock ("
       " id bigint primary key,"
       " now_us bigint not null,"

@@ -43,7 +43,7 @@ void Tasks::define() {
     for (int64_t gone = kBatch; gone == kBatch;) {
       CAIRN_CHECK_OK(deadline.check());
       CAIRN_TRY(gone, s_.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
-        CAIRN_TRY(Time now, s_.catalog_clock.now(tx));
+        CAIRN_TRY(Time now, s_.catalog_clock.removal_now(tx));
         return catalog::prune_requests(tx, now - catalog::kRequestsKept, kBatch);
       }));
     }
@@ -63,7 +63,8 @@ void Tasks::define() {
 }
 
 Status Tasks::start() {
-  CAIRN_CHECK_OK(dropped(s_.catalog_clock.stamp(s_.db)));
+  CAIRN_TRY(auto stamp, s_.catalog_clock.stamp(s_.db));
+  note(stamp);
   Duration now = s_.clock.monotonic();
   for (Task& task : tasks_) task.due = now + (task.name == "gc" ? task.every : Duration(0));
   threads_.emplace_back([this] { stamp_loop(); });
@@ -94,11 +95,25 @@ void Tasks::stamp_loop() {
     auto stamp = s_.catalog_clock.stamp(s_.db, Deadline::after(seconds(30), s_.clock, stop_));
     if (!stamp) {
       log_error("the catalog's clock could not be stamped: {}", stamp.error().to_string());
-    } else if (stamp->paused > Duration(0)) {
-      log_warning("no server was there, or the clock jumped, for {} s: no lease counts that time",
-                  stamp->paused.count() / 1'000'000);
+    } else {
+      note(*stamp);
     }
   }
+}
+
+void Tasks::note(const catalog::CatalogClock::Stamp& stamp) {
+  if (stamp.paused > Duration(0)) {
+    log_warning("no server was there, or the clock jumped, for {} s: no lease counts that time",
+                stamp.paused.count() / 1'000'000);
+  }
+  if (stamp.taken_back) log_warning("the clock was set back from a jump that was not believed yet: nothing was removed");
+  bool held = stamp.held > Duration(0);
+  if (held && (!held_ || stamp.paused > Duration(0))) {
+    log_warning("nothing counts as {} s older than before for now: old history, the trash and garbage are removed once this"
+                " server has run for {} h with this clock; if the clock is wrong, set it right before",
+                stamp.held.count() / 1'000'000, std::chrono::duration_cast<hours>(catalog::CatalogClock::kHold).count());
+  }
+  held_ = held;
 }
 
 Status Tasks::run(Task& task) {

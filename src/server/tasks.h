@@ -46,6 +46,8 @@ class Tasks {
 
   void define();
   void stamp_loop();
+  // What people should know of a stamp.
+  void note(const catalog::CatalogClock::Stamp& stamp);
   void loop(bool slow);
   Status run(Task& task);
   // False when it is time to stop.
@@ -55,6 +57,7 @@ class Tasks {
   TaskSettings settings_;
   std::string holder_;  // of task leases: this process
   std::vector<Task> tasks_;
+  bool held_ = false;  // at the last stamp
   CancelToken stop_;
   std::mutex mutex_;
   std::condition_variable stopping_;

@@ -417,9 +417,10 @@ void WorkHandlers::tick() {
   auto lost_attempts = attempts_.expire();
   if (!lost_attempts) log_warning("looking for silent attempts: {}", lost_attempts.error().to_string());
   schedule_now();
-  Time before = context_.storage.clock.now() - context_.settings.logs_kept;
-  auto removed = context_.storage.db.transact(
-      [&](catalog::Tx& tx) { return catalog::remove_old_logs(tx, before, kOldLogsPerTick); });
+  auto removed = context_.storage.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
+    CAIRN_TRY(Time now, context_.storage.catalog_clock.removal_now(tx));
+    return catalog::remove_old_logs(tx, now - context_.settings.logs_kept, kOldLogsPerTick);
+  });
   if (!removed) log_warning("removing old logs: {}", removed.error().to_string());
 }
 

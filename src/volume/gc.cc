@@ -29,7 +29,7 @@ struct GarbageCollector::Impl {
     while (true) {
       CAIRN_TRY(std::vector<catalog::PackRow> page,
                 context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
-                  CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+                  CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
                   return catalog::packs::list_condemnable(tx, mark.store, mark.ticket, now, after, kPage);
                 }));
       bool last = page.size() < static_cast<size_t>(kPage);
@@ -105,7 +105,7 @@ Result<int64_t> GarbageCollector::condemn(const Mark& mark) {
     std::vector<PackId> ids;
     for (const catalog::PackRow& pack : page) ids.push_back(pack.id);
     CAIRN_TRY(int64_t count, impl_->context.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
-      CAIRN_TRY(Time now, impl_->context.catalog_clock.now(tx));
+      CAIRN_TRY(Time now, impl_->context.catalog_clock.removal_now(tx));
       return catalog::packs::condemn(tx, mark.store, ids, mark.ticket, now);
     }));
     condemned += count;
@@ -146,7 +146,7 @@ Result<GcReport> GarbageCollector::sweep(StoreId store, Deadline deadline, int64
   GcReport report;
   Context& context = impl_->context;
   CAIRN_CHECK_OK(context.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
-    CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
     return catalog::packs::begin_deleting(tx, store, now - context.settings.gc_grace, max_packs);
   }));
   PackId after;

@@ -68,6 +68,45 @@ TEST_P(GcTest, RemovesWhatNothingNames) {
   EXPECT_EQ(store_.object_count(), 5u);
 }
 
+TEST_P(GcTest, AClockThatRunsAheadForAWhileRemovesNothing) {
+  VolumeInfo volume = make_volume("data");
+  make_volume("old");
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "one"}}));
+  PackId first = pack_of(volume.id, "a");
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "two"}}));
+  ASSERT_OK(Volumes(context()).remove(alice_.user, "old", false));
+  run_time(minutes(1));
+  // A killed put, whose packs wait for the next one.
+  auto upload = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(upload);
+  auto unfinished = prepare(*upload, {{"b", "unfinished"}});
+  ASSERT_OK(unfinished);
+  ASSERT_OK(Uploads(context()).close(upload->id, upload->lease.secret));
+  auto tasks = [&] {
+    ASSERT_OK(Retention(context()).run_all());
+    ASSERT_OK(Volumes(context()).purge_due());
+    collect(volume);
+  };
+  clock().jump(hours(40 * 24));
+  ASSERT_OK(catalog_clock().stamp(db()));
+  tasks();
+  CatalogTest::run_time(minutes(15));  // longer than the grace
+  tasks();
+  EXPECT_EQ(numbers(volume.id), (std::vector<int64_t>{2, 1, 0}));
+  EXPECT_TRUE(exists(volume, first));
+  EXPECT_TRUE(exists(volume, unfinished->changeset));
+  clock().jump(-hours(40 * 24));
+  ASSERT_OK(catalog_clock().stamp(db()));
+  ASSERT_OK(Volumes(context()).undelete(alice_.user, "old"));
+  tasks();
+  EXPECT_EQ(numbers(volume.id), (std::vector<int64_t>{2, 1, 0}));
+  // An outage of that length is believed after the hold.
+  clock().advance(hours(40 * 24));
+  CatalogTest::run_time(catalog::CatalogClock::kHold + minutes(1));
+  tasks();
+  EXPECT_EQ(numbers(volume.id), (std::vector<int64_t>{2}));
+}
+
 // The schedule of F1: a pack is judged by an old mark after a publication came to rely on it.
 TEST_P(GcTest, PublicationAfterTheMarkWins) {
   VolumeInfo volume = make_volume("data");

@@ -56,7 +56,7 @@ Result<int64_t> Retention::run(VolumeId volume) {
     CAIRN_TRY(std::optional<catalog::VolumeRow> row, catalog::volumes::find(tx, volume));
     if (!row || row->state != "created") return 0;
     CAIRN_TRY(HistoryPolicy policy, HistoryPolicy::parse(row->history));
-    CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
     CAIRN_TRY(int64_t interim, catalog::snapshots::retire_interim(tx, volume, now));
     CAIRN_TRY(int64_t side, catalog::snapshots::retire_side(tx, volume, now));
     int64_t regular = 0;
@@ -81,7 +81,7 @@ Result<int64_t> Retention::run(VolumeId volume) {
 Result<int64_t> Retention::run_all() {
   CAIRN_CHECK_OK(Uploads(context_).lapse_abandoned());
   Status cleaned = context_.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
     CAIRN_CHECK_OK(catalog::pins::remove_dead(tx));
     CAIRN_CHECK_OK(catalog::publish_ops::remove_finished(tx, now - kResultsKept, 10'000));
     CAIRN_CHECK_OK(catalog::uploads::remove_finished(tx, now - kResultsKept, 10'000));

@@ -31,7 +31,7 @@ Deadline object_deadline(Context& context) {
 // Ends everything that makes the volume's contents reachable. True when its store is now under removal.
 Result<bool> end_roots(Context& context, const catalog::VolumeRow& volume) {
   return context.db.transact([&](catalog::Tx& tx) -> Result<bool> {
-    CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
     CAIRN_CHECK_OK(catalog::pins::remove_of_volume(tx, volume.id));
     CAIRN_CHECK_OK(catalog::publish_ops::remove_of_volume(tx, volume.id));
     CAIRN_CHECK_OK(catalog::snapshots::remove_of_volume(tx, volume.id));
@@ -97,7 +97,7 @@ Result<bool> purge_volume(Context& context, const catalog::VolumeRow& volume) {
 Status finish_stores(Context& context) {
   CAIRN_TRY(std::vector<catalog::StoreRow> stores,
             context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::StoreRow>> {
-              CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+              CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
               return catalog::stores::list_removing(tx, now - context.settings.url_time - kClockSkew, kPage);
             }));
   for (const catalog::StoreRow& store : stores) {
@@ -131,7 +131,7 @@ Status Volumes::purge(VolumeId id) {
 
 Result<int64_t> Volumes::purge_due() {
   Status begun = context_.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
     CAIRN_TRY(std::vector<VolumeId> due, catalog::volumes::list_purge_due(tx, now, kPage));
     for (VolumeId id : due) CAIRN_CHECK_OK(catalog::volumes::begin_deleting(tx, id));
     return ok();

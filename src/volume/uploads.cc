@@ -240,7 +240,7 @@ Result<Registration> Uploads::register_packs(UploadId id, std::string_view secre
     if (known && row->upload != id && row->state != "promised") {
       // One's own earlier upload's pack: taken over, or not his to take.
       Result<int64_t> adopted = context_.db.transact([&](catalog::Tx& tx) -> Result<int64_t> {
-        CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+        CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
         CAIRN_TRY(int64_t ticket, catalog::stores::next_ticket(tx, writer.upload.store));
         return catalog::packs::adopt_some(tx, writer.upload.volume, writer.upload.user, id, ticket, now, {pack_id});
       });
@@ -283,7 +283,7 @@ Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_
   if (after.is_none()) {
     CAIRN_TRY(std::vector<catalog::PackRow> promised,
               context_.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
-                CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+                CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
                 return catalog::packs::list_completable(tx, upload.volume, upload.user, id, now, kCompletedPerCall);
               }));
     for (const catalog::PackRow& pack : promised) {
@@ -293,7 +293,7 @@ Result<std::vector<RegisteredPack>> Uploads::resumable(UploadId id, std::string_
       if (!live && !is_verdict(live.error().code())) return std::move(live).error();
     }
     Status adopted = context_.db.transact([&](catalog::Tx& tx) -> Status {
-      CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
+      CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
       CAIRN_TRY(int64_t ticket, catalog::stores::next_ticket(tx, upload.store));
       CAIRN_CHECK_OK(catalog::packs::adopt(tx, upload.volume, upload.user, id, ticket, now));
       return ok();

@@ -55,7 +55,8 @@ class VolumeTest : public testing::CatalogTest {
     if (duration <= minutes(2)) return CatalogTest::run_time(duration);
     clock().advance(duration);
     ASSERT_OK(db().transact([&](catalog::Tx& tx) {
-      return tx.exec("update catalog_clock set now_us = now_us + ?1, raw_us = raw_us + ?1, lease_us = lease_us + ?1",
+      return tx.exec("update catalog_clock set now_us = now_us + ?1, raw_us = raw_us + ?1, lease_us = lease_us + ?1,"
+                     " removal_us = removal_us + ?1",
                      {int64_t{duration.count()}});
     }));
     ASSERT_OK(catalog_clock().stamp(db()));
