@@ -1,6 +1,25 @@
 #include "catalog/pins.h"
 
 namespace cairn::catalog::pins {
+namespace {
+
+Result<std::optional<PinRow>> one(Tx& tx, const std::string& which, const Values& values) {
+  CAIRN_TRY(std::optional<Row> row,
+            tx.query_one("select id, volume_id, number, purpose, created_us, expires_lease_us from pins where " + which +
+                             " and expires_lease_us > " + kLeaseNowSql + " order by created_us desc, id limit 1",
+                         values));
+  if (!row) return std::optional<PinRow>();
+  PinRow pin;
+  CAIRN_TRY(pin.id, row->id<PinId>(0));
+  CAIRN_TRY(pin.volume, row->id<VolumeId>(1));
+  pin.number = row->integer(2);
+  pin.purpose = row->text(3);
+  pin.created = row->time(4);
+  pin.expires_lease = LeaseTime{row->integer(5)};
+  return std::optional<PinRow>(std::move(pin));
+}
+
+}  // namespace
 
 Result<bool> insert(Tx& tx, const PinRow& row, int64_t most) {
   CAIRN_TRY(
@@ -17,20 +36,11 @@ Result<bool> insert(Tx& tx, const PinRow& row, int64_t most) {
 }
 
 Result<std::optional<PinRow>> find(Tx& tx, PinId id) {
-  CAIRN_TRY(std::optional<Row> row,
-            tx.query_one(std::string("select id, volume_id, number, purpose, created_us, expires_lease_us from pins "
-                                     "where id = ?1 and expires_lease_us > ") +
-                             kLeaseNowSql,
-                         {id.hex()}));
-  if (!row) return std::optional<PinRow>();
-  PinRow pin;
-  CAIRN_TRY(pin.id, row->id<PinId>(0));
-  CAIRN_TRY(pin.volume, row->id<VolumeId>(1));
-  pin.number = row->integer(2);
-  pin.purpose = row->text(3);
-  pin.created = row->time(4);
-  pin.expires_lease = LeaseTime{row->integer(5)};
-  return std::optional<PinRow>(std::move(pin));
+  return one(tx, "id = ?1", {id.hex()});
+}
+
+Result<std::optional<PinRow>> find_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose) {
+  return one(tx, "volume_id = ?1 and purpose = ?2", {volume.hex(), purpose});
 }
 
 Result<bool> renew(Tx& tx, PinId id, LeaseTime expires) {

@@ -29,6 +29,7 @@ Result<bool> insert(Tx& tx, const PinRow& row, int64_t most);
 Result<std::optional<PinRow>> find(Tx& tx, PinId id);
 // False when it is dead.
 Result<bool> renew(Tx& tx, PinId id, LeaseTime expires);
+Result<std::optional<PinRow>> find_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose);
 Result<bool> remove(Tx& tx, PinId id);
 Status remove_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose);
 Result<int64_t> remove_dead(Tx& tx);

@@ -69,7 +69,7 @@ std::string cut(std::string text) {
 
 // Takes the leases of all writable mounts and pins the read-only ones, for this start of the attempt.
 Result<std::vector<GrantedMount>> take_grants(catalog::Tx& tx, RunContext& context, const RunView& view,
-                                              const catalog::AttemptRow& attempt) {
+                                              const catalog::AttemptRow& attempt, std::string_view secret) {
   std::vector<GrantedMount> granted;
   std::vector<catalog::AttemptGrantRow> rows;
   std::optional<UserId> user = UserId::from_hex(view.run.owner_id);
@@ -92,6 +92,7 @@ Result<std::vector<GrantedMount>> take_grants(catalog::Tx& tx, RunContext& conte
       request.holder = internal::holder_name(view.run.id, attempt.number);
       if (user) request.user = *user;
       request.user_name = view.run.user_name;
+      request.secret = internal::lease_secret(secret, i);
       CAIRN_TRY(volume::OpenUpload upload, context.uploads.open(tx, request));
       mount.pin = upload.pin;
       mount.base = upload.base;
@@ -106,11 +107,37 @@ Result<std::vector<GrantedMount>> take_grants(catalog::Tx& tx, RunContext& conte
   return granted;
 }
 
+// What an earlier start was granted, as it stands.
+Result<std::vector<GrantedMount>> grants_again(catalog::Tx& tx, RunContext& context, const RunView& view,
+                                               const catalog::AttemptRow& attempt, std::string_view secret) {
+  CAIRN_TRY(std::vector<catalog::AttemptGrantRow> rows, catalog::attempt_grants(tx, attempt.id));
+  std::vector<GrantedMount> granted;
+  for (const catalog::AttemptGrantRow& row : rows) {
+    auto position = static_cast<size_t>(row.position);
+    if (position >= view.mounts.size()) return Error(Code::kDataCorrupt, "a grant of no mount of run " + view.run.id.hex());
+    GrantedMount mount;
+    mount.mount = view.mounts[position];
+    if (row.upload) {
+      CAIRN_TRY(volume::OpenUpload upload, context.uploads.again(tx, *row.upload, internal::lease_secret(secret, position)));
+      mount.pin = upload.pin;
+      mount.base = upload.base;
+      mount.upload = std::move(upload);
+    } else if (row.pin) {
+      CAIRN_TRY(volume::Pinned pinned, context.reads.renew(tx, *row.pin));
+      mount.pin = pinned.pin;
+      mount.base = std::move(pinned.snapshot);
+    }
+    granted.push_back(std::move(mount));
+  }
+  return granted;
+}
+
 }  // namespace
 
 Result<StartedAttempt> Attempts::start(AttemptId id, std::string_view secret) {
   std::vector<PinId> pins;
   auto result = context_.storage.db.transact([&](catalog::Tx& tx) -> Result<StartedAttempt> {
+    pins.clear();
     StartedAttempt started;
     CAIRN_TRY(started.attempt, require_attempt(tx, id, secret));
     CAIRN_TRY(catalog::RunRow run, require_run(tx, started.attempt.run));
@@ -124,10 +151,14 @@ Result<StartedAttempt> Attempts::start(AttemptId id, std::string_view secret) {
     }
     CAIRN_TRY(Time now, clock_.now(tx));
     CAIRN_TRY(catalog::LeaseTime lease_now, clock_.lease_now(tx));
-    // Fence first: what this attempt held before (its place in the queue, or an earlier start of its executor) ends here.
-    CAIRN_TRY(pins, internal::release_grants(tx, context_, id));
     CAIRN_TRY(started.view, view_of(tx, run));
-    CAIRN_TRY(started.mounts, take_grants(tx, context_, started.view, started.attempt));
+    if (started.attempt.state == name(AttemptState::kOffered)) {
+      // Fence first: what held its place in the queue ends here.
+      CAIRN_TRY(pins, internal::release_grants(tx, context_, id));
+      CAIRN_TRY(started.mounts, take_grants(tx, context_, started.view, started.attempt, secret));
+    } else {
+      CAIRN_TRY(started.mounts, grants_again(tx, context_, started.view, started.attempt, secret));
+    }
     CAIRN_CHECK_OK(internal::move(tx, started.attempt, AttemptState::kCreating, now));
     CAIRN_TRY([[maybe_unused]] bool touched, catalog::touch_attempt(tx, id, lease_now));
     CAIRN_CHECK_OK(internal::move(tx, started.view.run, RunState::kCreating));

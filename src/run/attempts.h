@@ -1,5 +1,6 @@
 // Attempts: one is one start of an executor for a run. A fence belongs to an attempt (RULES F3): starting one ends what the
-// run's attempts before it held, takes the leases anew, and only then reads the heads that will be staged.
+// run's attempts before it held, takes the leases anew, and only then reads the heads that will be staged. Starting the same
+// one again answers what it was granted.
 //
 // Every call presents the attempt's secret. Thread-safe.
 #pragma once
@@ -59,8 +60,10 @@ class Attempts {
  public:
   explicit Attempts(RunContext& context) : context_(context), clock_(context.storage.clock) {}
 
-  // Also again with the same secret, when the answer was lost or the executor died before it wrote it down: leases are taken
-  // anew. run_state_conflict when the run is over or was stopped, or a newer attempt exists.
+  // Also again with the same secret, when the answer was lost or the executor died before it wrote it down: the answer is the
+  // same, and nothing ends, since a start may also come late, when the executor works with an earlier answer (RULES F3).
+  // run_state_conflict when the run is over or was stopped, or a newer attempt exists; lease_lost when somebody has taken one
+  // of the volumes since.
   Result<StartedAttempt> start(AttemptId id, std::string_view secret);
   // Renews the leases, moves the run's state, stores log lines. An attempt that was LOST or superseded is told to stop.
   Result<AttemptAnswer> heartbeat(AttemptId id, std::string_view secret, const AttemptSign& sign);

@@ -242,15 +242,29 @@ TEST_P(RunTest, AnOfferIsMadeAgainUntilTheNodeHasIt) {
   EXPECT_FALSE(attempts_->start(offer->start[0].attempt, ""));
 }
 
-TEST_P(RunTest, StartingAgainFencesTheStartBefore) {
+TEST_P(RunTest, StartingAgainAnswersTheSameAndEndsNothing) {
   make_volume("data");
   make(command("data"));
   StartedAttempt first = start(make_node());
+  const volume::OpenUpload& upload = *first.mounts[0].upload;
   auto second = attempts_->start(first.attempt.id, secret_);
   ASSERT_TRUE(second) << second.error().to_string();
-  EXPECT_GT(second->mounts[0].upload->lease.fence, first.mounts[0].upload->lease.fence);
-  EXPECT_FALSE(uploads_->heartbeat(first.mounts[0].upload->id, first.mounts[0].upload->lease.secret));
-  EXPECT_TRUE(uploads_->heartbeat(second->mounts[0].upload->id, second->mounts[0].upload->lease.secret));
+  ASSERT_EQ(second->mounts.size(), first.mounts.size());
+  const volume::OpenUpload& again = *second->mounts[0].upload;
+  EXPECT_EQ(again.id, upload.id);
+  EXPECT_EQ(again.lease.id, upload.lease.id);
+  EXPECT_EQ(again.lease.secret, upload.lease.secret);
+  EXPECT_EQ(again.lease.fence, upload.lease.fence);
+  EXPECT_EQ(again.pin, upload.pin);
+  EXPECT_EQ(again.base.number, upload.base.number);
+  EXPECT_FALSE(attempts_->start(first.attempt.id, "another secret"));
+  // A start that waited in a queue until the executor worked with a later one's answer, whose lease then lapsed.
+  publish(upload, {{"a", "work"}});
+  ASSERT_TRUE(attempts_->start(first.attempt.id, secret_));
+  run_time(minutes(20));
+  ASSERT_TRUE(uploads_->open(request_for(upload.volume)));
+  EXPECT_CODE(Code::kLeaseLost, attempts_->start(first.attempt.id, secret_));
+  EXPECT_TRUE(publish(upload, {{"b", "more work"}}).side);
   // Once it runs there is no starting again.
   ASSERT_TRUE(beat(first.attempt.id, RunState::kRunning));
   EXPECT_CODE(Code::kRunStateConflict, attempts_->start(first.attempt.id, secret_));

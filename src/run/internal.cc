@@ -38,6 +38,10 @@ std::string new_secret(Random& random) {
   return codec::hex_encode(codec::ByteView(bytes));
 }
 
+std::string lease_secret(std::string_view attempt_secret, size_t position) {
+  return secret_hash(fmt::format("lease of mount {} of attempt {}", position, attempt_secret));
+}
+
 std::string holder_name(RunId run, int64_t attempt) { return fmt::format("run-{}.{}", run.hex(), attempt); }
 
 Result<catalog::RunRow> require_run(catalog::Tx& tx, RunId id) {

@@ -15,6 +15,10 @@ bool secret_matches(std::string_view stored_hash, std::string_view secret);
 // 256 random bits in hex.
 std::string new_secret(Random& random);
 
+// What the holder of an attempt presents for the lease of one of its mounts. It follows from the attempt's own secret, so that
+// a start that is repeated is answered as it was without keeping a secret.
+std::string lease_secret(std::string_view attempt_secret, size_t position);
+
 // What the lease of an attempt shows to people: "run-<id>.<attempt>".
 std::string holder_name(RunId run, int64_t attempt);
 

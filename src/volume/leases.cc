@@ -108,7 +108,7 @@ Result<Lease> Leases::acquire(catalog::Tx& tx, const LeaseRequest& request) {
   lease.volume = request.volume;
   lease.kind = request.kind;
   lease.holder = request.holder;
-  lease.secret = new_secret(context_.random);
+  lease.secret = request.secret.empty() ? new_secret(context_.random) : request.secret;
   lease.fence = static_cast<uint64_t>(*fence);
   lease.since = at.now;
   catalog::LeaseRow row;
@@ -132,29 +132,31 @@ Result<Lease> Leases::acquire(catalog::Tx& tx, const LeaseRequest& request) {
 }
 
 Result<Lease> Leases::heartbeat(LeaseId id, std::string_view secret) {
-  return context_.db.transact([&](catalog::Tx& tx) -> Result<Lease> {
-    CAIRN_TRY(std::optional<catalog::LeaseRow> row, catalog::leases::find(tx, id));
-    if (!row) return Error(Code::kLeaseLost, "there is no lease " + id.hex(), "run the command again");
-    if (row->secret_hash != secret_hash(secret)) {
-      return Error(Code::kNotAllowed, "the secret is not that of lease " + id.hex());
-    }
-    CAIRN_TRY(Instant at, instant(context_, tx));
-    catalog::LeaseTime expires = at.lease_now + time_of(context_.settings, row->kind);
-    CAIRN_TRY(bool alive, catalog::leases::heartbeat(tx, id, row->secret_hash, at.now, at.lease_now, expires));
-    if (!alive) return lease_lost(tx, *row);
-    Lease lease;
-    lease.id = id;
-    lease.volume = row->volume;
-    lease.kind = row->kind == "run"       ? HolderKind::kRun
-                 : row->kind == "session" ? HolderKind::kSession
-                 : row->kind == "server"  ? HolderKind::kServer
-                                          : HolderKind::kUpload;
-    lease.holder = row->holder;
-    lease.fence = static_cast<uint64_t>(row->fence);
-    lease.since = row->since;
-    lease.expires_at = catalog::CatalogClock::wall_estimate(at.now, at.lease_now, expires);
-    return lease;
-  });
+  return context_.db.transact([&](catalog::Tx& tx) { return heartbeat(tx, id, secret); });
+}
+
+Result<Lease> Leases::heartbeat(catalog::Tx& tx, LeaseId id, std::string_view secret) {
+  CAIRN_TRY(std::optional<catalog::LeaseRow> row, catalog::leases::find(tx, id));
+  if (!row) return Error(Code::kLeaseLost, "there is no lease " + id.hex(), "run the command again");
+  if (row->secret_hash != secret_hash(secret)) {
+    return Error(Code::kNotAllowed, "the secret is not that of lease " + id.hex());
+  }
+  CAIRN_TRY(Instant at, instant(context_, tx));
+  catalog::LeaseTime expires = at.lease_now + time_of(context_.settings, row->kind);
+  CAIRN_TRY(bool alive, catalog::leases::heartbeat(tx, id, row->secret_hash, at.now, at.lease_now, expires));
+  if (!alive) return lease_lost(tx, *row);
+  Lease lease;
+  lease.id = id;
+  lease.volume = row->volume;
+  lease.kind = row->kind == "run"       ? HolderKind::kRun
+               : row->kind == "session" ? HolderKind::kSession
+               : row->kind == "server"  ? HolderKind::kServer
+                                        : HolderKind::kUpload;
+  lease.holder = row->holder;
+  lease.fence = static_cast<uint64_t>(row->fence);
+  lease.since = row->since;
+  lease.expires_at = catalog::CatalogClock::wall_estimate(at.now, at.lease_now, expires);
+  return lease;
 }
 
 Status Leases::release(LeaseId id, std::string_view secret) {

@@ -31,6 +31,7 @@ struct LeaseRequest {
   std::string user_name;        // shown to people
   std::string source;           // who on which machine from which folder; "" = none
   std::string takeover_secret;  // of the current lease, from the writer's journal: continues at once
+  std::string secret;           // what the holder is to present; empty: a random one is made
 };
 
 struct Lease {
@@ -58,6 +59,7 @@ class Leases {
   Result<Lease> acquire(catalog::Tx& tx, const LeaseRequest& request);
   // Proves the holder alive. lease_lost names who has it now.
   Result<Lease> heartbeat(LeaseId id, std::string_view secret);
+  Result<Lease> heartbeat(catalog::Tx& tx, LeaseId id, std::string_view secret);
   // Ends it; ok when it had ended before.
   Status release(LeaseId id, std::string_view secret);
   Status release(catalog::Tx& tx, LeaseId id);

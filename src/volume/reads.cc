@@ -82,22 +82,24 @@ struct Reads::Impl {
 
   // Through a pin, which is renewed. A pinned snapshot can be read as long as its volume was not purged.
   Result<Target> open_pin(PinId pin) {
-    return context.db.transact([&](catalog::Tx& tx) -> Result<Target> {
-      CAIRN_TRY(std::optional<catalog::PinRow> row, catalog::pins::find(tx, pin));
-      if (!row) return pin_not_found(pin);
-      CAIRN_TRY(std::optional<catalog::VolumeRow> volume, catalog::volumes::find(tx, row->volume));
-      if (!volume) return pin_not_found(pin);
-      CAIRN_TRY(std::optional<catalog::SnapshotRow> snapshot, catalog::snapshots::find(tx, row->volume, row->number));
-      if (!snapshot) return snapshot_not_found(volume->name, row->number);
-      CAIRN_TRY(Instant at, instant(context, tx));
-      catalog::LeaseTime expires = at.lease_now + context.settings.pin_time;
-      CAIRN_TRY(bool renewed, catalog::pins::renew(tx, pin, expires));
-      if (!renewed) return pin_not_found(pin);
-      Target target;
-      CAIRN_CHECK_OK(fill(target, *volume, *snapshot));
-      target.pin_expires = catalog::CatalogClock::wall_estimate(at.now, at.lease_now, expires);
-      return target;
-    });
+    return context.db.transact([&](catalog::Tx& tx) { return open_pin(tx, pin); });
+  }
+
+  Result<Target> open_pin(catalog::Tx& tx, PinId pin) {
+    CAIRN_TRY(std::optional<catalog::PinRow> row, catalog::pins::find(tx, pin));
+    if (!row) return pin_not_found(pin);
+    CAIRN_TRY(std::optional<catalog::VolumeRow> volume, catalog::volumes::find(tx, row->volume));
+    if (!volume) return pin_not_found(pin);
+    CAIRN_TRY(std::optional<catalog::SnapshotRow> snapshot, catalog::snapshots::find(tx, row->volume, row->number));
+    if (!snapshot) return snapshot_not_found(volume->name, row->number);
+    CAIRN_TRY(Instant at, instant(context, tx));
+    catalog::LeaseTime expires = at.lease_now + context.settings.pin_time;
+    CAIRN_TRY(bool renewed, catalog::pins::renew(tx, pin, expires));
+    if (!renewed) return pin_not_found(pin);
+    Target target;
+    CAIRN_CHECK_OK(fill(target, *volume, *snapshot));
+    target.pin_expires = catalog::CatalogClock::wall_estimate(at.now, at.lease_now, expires);
+    return target;
   }
 
   Result<Target> open(VolumeId volume, const ReadFrom& from) {
@@ -170,6 +172,11 @@ Result<Pinned> Reads::pin(catalog::Tx& tx, VolumeId volume, std::optional<int64_
 
 Result<Pinned> Reads::renew(PinId pin) {
   CAIRN_TRY(Target target, impl_->open_pin(pin));
+  return Pinned{pin, target.snapshot, target.pin_expires};
+}
+
+Result<Pinned> Reads::renew(catalog::Tx& tx, PinId pin) {
+  CAIRN_TRY(Target target, impl_->open_pin(tx, pin));
   return Pinned{pin, target.snapshot, target.pin_expires};
 }
 

@@ -82,6 +82,7 @@ class Reads {
   Result<Pinned> pin(catalog::Tx& tx, VolumeId volume, std::optional<int64_t> snapshot, std::string_view purpose);
   // pin_not_found when it is dead.
   Result<Pinned> renew(PinId pin);
+  Result<Pinned> renew(catalog::Tx& tx, PinId pin);
   Status unpin(PinId pin);
 
   // The entries at or below `path` after the cursor, as a changeset of at most about `max_bytes` (64 KiB to 8 MiB); at

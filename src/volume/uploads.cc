@@ -184,6 +184,29 @@ Result<OpenUpload> Uploads::open(catalog::Tx& tx, const LeaseRequest& request) {
   return upload;
 }
 
+Result<OpenUpload> Uploads::again(catalog::Tx& tx, UploadId id, std::string_view secret) {
+  CAIRN_TRY(Writer writer, authorize(tx, id, secret));
+  if (writer.fenced_off) return lease_lost(tx, writer.lease);
+  const catalog::UploadRow& row = writer.upload;
+  OpenUpload upload;
+  upload.id = id;
+  upload.volume = row.volume;
+  upload.store = row.store;
+  CAIRN_TRY(upload.lease, Leases(context_).heartbeat(tx, row.lease, secret));
+  upload.lease.secret = secret;
+  std::string purpose = "upload " + id.hex();
+  CAIRN_TRY(std::optional<catalog::PinRow> pin, catalog::pins::find_by_purpose(tx, row.volume, purpose));
+  Pinned pinned;
+  if (pin) {
+    CAIRN_TRY(pinned, Reads(context_).renew(tx, pin->id));
+  } else {
+    CAIRN_TRY(pinned, Reads(context_).pin(tx, row.volume, row.base_number, purpose));
+  }
+  upload.pin = pinned.pin;
+  upload.base = std::move(pinned.snapshot);
+  return upload;
+}
+
 Result<Lease> Uploads::heartbeat(UploadId id, std::string_view secret) {
   CAIRN_TRY(Writer writer, context_.db.read([&](catalog::Tx& tx) { return authorize(tx, id, secret); }));
   return Leases(context_).heartbeat(writer.lease.id, secret);

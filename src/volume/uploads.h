@@ -72,6 +72,10 @@ class Uploads {
   // Inside the caller's transaction (a run that takes several volumes at once).
   Result<OpenUpload> open(catalog::Tx& tx, const LeaseRequest& request);
 
+  // What open() answered, for a holder that may have lost the answer. lease_lost or upload_expired when it is not the writer any
+  // more.
+  Result<OpenUpload> again(catalog::Tx& tx, UploadId id, std::string_view secret);
+
   Result<Lease> heartbeat(UploadId id, std::string_view secret);
 
   // Issues pack ids. At most settings.promised_packs_per_upload_max may be promised and not yet registered; promises
