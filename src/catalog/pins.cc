@@ -3,6 +3,8 @@
 namespace cairn::catalog::pins {
 namespace {
 
+constexpr char kReaders[] = "purpose not like 'upload %' and purpose not like 'run-%'";
+
 Result<std::optional<PinRow>> one(Tx& tx, const std::string& which, const Values& values) {
   CAIRN_TRY(std::optional<Row> row,
             tx.query_one("select id, volume_id, number, purpose, created_us, expires_lease_us from pins where " + which +
@@ -21,17 +23,25 @@ Result<std::optional<PinRow>> one(Tx& tx, const std::string& which, const Values
 
 }  // namespace
 
-Result<bool> insert(Tx& tx, const PinRow& row, int64_t most) {
-  CAIRN_TRY(
-      int64_t affected,
-      tx.update(std::string("insert into pins (id, volume_id, number, purpose, created_us, expires_lease_us) "
-                            "select v.id_text, v.volume_text, v.number, v.purpose, v.created_us, v.expires_us from "
-                            "(select cast(?1 as text) as id_text, cast(?2 as text) as volume_text, "
-                            "cast(?3 as bigint) as number, cast(?4 as text) as purpose, "
-                            "cast(?5 as bigint) as created_us, cast(?6 as bigint) as expires_us) v "
-                            "where (select count(*) from pins p where p.volume_id = ?2 and p.expires_lease_us > ") +
-                    kLeaseNowSql + ") < cast(?7 as bigint)",
-                {row.id.hex(), row.volume.hex(), row.number, row.purpose, row.created.us, row.expires_lease.us, most}));
+Status insert(Tx& tx, const PinRow& row) {
+  CAIRN_CHECK_OK(tx.update("insert into pins (id, volume_id, number, purpose, created_us, expires_lease_us) "
+                           "values (?1, ?2, ?3, ?4, ?5, ?6)",
+                           {row.id.hex(), row.volume.hex(), row.number, row.purpose, row.created.us, row.expires_lease.us}));
+  return ok();
+}
+
+Result<int64_t> count_readers(Tx& tx, VolumeId volume) {
+  CAIRN_TRY(Rows rows, tx.query(std::string("select count(*) from pins where volume_id = ?1 and ") + kReaders +
+                                    " and expires_lease_us > " + kLeaseNowSql,
+                                {volume.hex()}));
+  return rows.at(0).integer(0);
+}
+
+Result<bool> remove_idlest_reader(Tx& tx, VolumeId volume, LeaseTime expires) {
+  CAIRN_TRY(int64_t affected, tx.update(std::string("delete from pins where id in (select id from pins where volume_id = ?1 and ") +
+                                            kReaders + " and expires_lease_us <= ?2 and expires_lease_us > " + kLeaseNowSql +
+                                            " order by expires_lease_us, id limit 1)",
+                                        {volume.hex(), expires.us}));
   return affected == 1;
 }
 
@@ -54,6 +64,13 @@ Result<bool> renew(Tx& tx, PinId id, LeaseTime expires) {
 Result<bool> remove(Tx& tx, PinId id) {
   CAIRN_TRY(int64_t affected, tx.update("delete from pins where id = ?1", {id.hex()}));
   return affected == 1;
+}
+
+Status remove_of_ended_uploads(Tx& tx) {
+  CAIRN_CHECK_OK(tx.update("delete from pins where purpose like 'upload %' and not exists "
+                           "(select 1 from uploads u where u.id = substr(pins.purpose, 8) and u.state = 'open')",
+                           {}));
+  return ok();
 }
 
 Status remove_by_purpose(Tx& tx, VolumeId volume, const std::string& purpose) {

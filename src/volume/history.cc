@@ -83,6 +83,7 @@ Result<int64_t> Retention::run_all() {
   Status cleaned = context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
     CAIRN_CHECK_OK(catalog::pins::remove_dead(tx));
+    CAIRN_CHECK_OK(catalog::pins::remove_of_ended_uploads(tx));
     CAIRN_CHECK_OK(catalog::publish_ops::remove_finished(tx, now - kResultsKept, 10'000));
     CAIRN_CHECK_OK(catalog::uploads::remove_finished(tx, now - kResultsKept, 10'000));
     return ok();

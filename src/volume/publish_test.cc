@@ -350,6 +350,46 @@ TEST_P(PublishTest, PinsAreBoundedAndDie) {
   EXPECT_CODE(Code::kPinNotFound, reads.renew(*first));
 }
 
+TEST_P(PublishTest, KilledReadersMakeRoomForOthersAndNoWriterWaitsForThem) {
+  VolumeInfo volume = make_volume("data");
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "alpha"}}));
+  Reads reads(context());
+  std::vector<PinId> pins;
+  for (uint64_t i = 0; i < limits::kPinsPerVolumeMax; ++i) {
+    auto pin = reads.pin(volume.id, {}, "reader");
+    ASSERT_OK(pin);
+    pins.push_back(pin->pin);
+  }
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"b", "beta"}}));
+  // All are alive until URLs they may have got are dead.
+  run_time(minutes(50));
+  for (size_t i = 0; i < pins.size(); ++i) {
+    if (i == 7) continue;
+    ASSERT_OK(reads.renew(pins[i]));
+  }
+  EXPECT_CODE(Code::kLimitExceeded, reads.pin(volume.id, {}, "reader"));
+  run_time(minutes(20));
+  ASSERT_OK(reads.pin(volume.id, {}, "reader"));
+  EXPECT_CODE(Code::kPinNotFound, reads.renew(pins[7]));
+  EXPECT_CODE(Code::kLimitExceeded, reads.pin(volume.id, {}, "reader"));
+  for (size_t i = 0; i < pins.size(); ++i) {
+    if (i == 7) continue;
+    ASSERT_OK(reads.renew(pins[i]));
+  }
+}
+
+TEST_P(PublishTest, PinsOfUploadsEndWithThem) {
+  VolumeInfo volume = make_volume("data");
+  auto killed = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(killed);
+  run_time(minutes(20));
+  auto living = Uploads(context()).open(request_for(volume.id));
+  ASSERT_OK(living);
+  ASSERT_OK(Retention(context()).run_all());
+  EXPECT_CODE(Code::kPinNotFound, Reads(context()).renew(killed->pin));
+  ASSERT_OK(Reads(context()).renew(living->pin));
+}
+
 // One Publisher, one Context, several threads: as a server uses them.
 TEST_P(PublishTest, ManyAtOnce) {
   Context shared(db(), store_, system_clock(), system_random());

@@ -119,6 +119,21 @@ struct Reads::Impl {
     });
   }
 
+  // Readers that were killed leave their pins: at the limit the one idle for longest goes, if it is idle for so long that any
+  // URL it asked for is dead. Who comes back to it pins anew (S6).
+  Status make_room(catalog::Tx& tx, VolumeId volume) {
+    CAIRN_TRY(int64_t readers, catalog::pins::count_readers(tx, volume));
+    if (readers < static_cast<int64_t>(limits::kPinsPerVolumeMax)) return ok();
+    CAIRN_TRY(catalog::LeaseTime lease_now, context.catalog_clock.lease_now(tx));
+    Duration idle = 2 * context.settings.url_time;
+    CAIRN_TRY(bool room, catalog::pins::remove_idlest_reader(tx, volume, lease_now + context.settings.pin_time - idle));
+    if (room) return ok();
+    CAIRN_TRY(catalog::VolumeRow row, created_volume(tx, volume));
+    return Error(Code::kLimitExceeded,
+                 "volume '" + row.name + "' has " + std::to_string(limits::kPinsPerVolumeMax) + " readers, which is the most",
+                 "wait until some of them end");
+  }
+
   Deadline deadline() { return Deadline::after(kReadTime, context.clock); }
 
   Context& context;
@@ -131,6 +146,7 @@ Reads::~Reads() = default;
 Result<Pinned> Reads::pin(VolumeId volume, std::optional<int64_t> snapshot, std::string_view purpose,
                           const AlsoInTx<Pinned>& also) {
   return impl_->context.db.transact([&](catalog::Tx& tx) -> Result<Pinned> {
+    CAIRN_CHECK_OK(impl_->make_room(tx, volume));
     CAIRN_TRY(Pinned pinned, pin(tx, volume, snapshot, purpose));
     if (also) CAIRN_CHECK_OK(also(tx, pinned));
     return pinned;
@@ -156,13 +172,7 @@ Result<Pinned> Reads::pin(catalog::Tx& tx, VolumeId volume, std::optional<int64_
   pin_row.purpose = purpose;
   pin_row.created = at.now;
   pin_row.expires_lease = at.lease_now + context.settings.pin_time;
-  CAIRN_TRY(bool inserted, catalog::pins::insert(tx, pin_row, static_cast<int64_t>(limits::kPinsPerVolumeMax)));
-  if (!inserted) {
-    return Error(
-        Code::kLimitExceeded,
-        "volume '" + row.name + "' has " + std::to_string(limits::kPinsPerVolumeMax) + " readers, which is the most",
-        "wait until some of them end");
-  }
+  CAIRN_CHECK_OK(catalog::pins::insert(tx, pin_row));
   Pinned pinned;
   pinned.pin = pin_row.id;
   pinned.snapshot = snapshot_info(*found);

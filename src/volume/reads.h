@@ -76,9 +76,11 @@ class Reads {
   explicit Reads(Context& context);
   ~Reads();
 
-  // Without a number: the head. snapshot_not_found, or limit_exceeded at limits::kPinsPerVolumeMax live pins.
+  // Without a number: the head. snapshot_not_found, or limit_exceeded while the volume has limits::kPinsPerVolumeMax readers
+  // that were heard of lately.
   Result<Pinned> pin(VolumeId volume, std::optional<int64_t> snapshot, std::string_view purpose,
                      const AlsoInTx<Pinned>& also = {});
+  // For what an upload or an attempt reads: its pin ends with it and counts for no limit.
   Result<Pinned> pin(catalog::Tx& tx, VolumeId volume, std::optional<int64_t> snapshot, std::string_view purpose);
   // pin_not_found when it is dead.
   Result<Pinned> renew(PinId pin);
