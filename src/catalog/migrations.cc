@@ -62,6 +62,7 @@ const std::vector<Migration>& migrations() {
   static const std::vector<Migration> list = {
       {1, "first schema", {core_schema(), storage_schema(), work_schema()}},
       {2, "a clock for removals", {removal_clock_schema()}},
+      {3, "uploads that were given up", {given_up_schema()}},
   };
   return list;
 }

@@ -15,5 +15,6 @@ std::span<const char* const> work_schema();     // runs, attempts, nodes, logs
 
 // What later schemas add.
 std::span<const char* const> removal_clock_schema();
+std::span<const char* const> given_up_schema();
 
 }  // namespace cairn::catalog

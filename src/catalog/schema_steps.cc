@@ -13,4 +13,12 @@ std::span<const char* const> removal_clock_schema() {
   return kStatements;
 }
 
+std::span<const char* const> given_up_schema() {
+  static constexpr const char* kStatements[] = {
+      // 1 = somebody said that what its holder has not published may be lost with the volume.
+      "alter table uploads add column given_up bigint not null default 0",
+  };
+  return kStatements;
+}
+
 }  // namespace cairn::catalog

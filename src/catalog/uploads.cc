@@ -113,7 +113,7 @@ Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit)
   CAIRN_TRY(Rows rows,
             tx.query(std::string("select ") + kColumns +
                          " from uploads where volume_id = ?1 and state = 'open' and kind in ('run', 'session') "
-                         "order by opened_us, id limit ?2",
+                         "and given_up = 0 order by opened_us, id limit ?2",
                      {volume.hex(), limit}));
   std::vector<UploadRow> uploads;
   for (const Row& row : rows) {
@@ -121,6 +121,12 @@ Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit)
     uploads.push_back(std::move(upload));
   }
   return uploads;
+}
+
+Result<int64_t> give_up(Tx& tx, VolumeId volume) {
+  return tx.update(
+      "update uploads set given_up = 1 where volume_id = ?1 and state = 'open' and kind in ('run', 'session') and given_up = 0",
+      {volume.hex()});
 }
 
 Status remove_of_volume(Tx& tx, VolumeId volume) {

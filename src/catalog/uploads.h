@@ -49,8 +49,10 @@ Result<bool> published(Tx& tx, UploadId id, int64_t number);
 Result<bool> side_published(Tx& tx, UploadId id, int64_t number);
 // Whatever upload keeps its changes in this side snapshot goes on without it.
 Status forget_side(Tx& tx, VolumeId volume, int64_t number);
-// Open uploads that are not kind upload or server: what runs and sessions hold.
+// Open uploads that are not kind upload or server, and were not given up: what runs and sessions hold.
 Result<std::vector<UploadRow>> list_open(Tx& tx, VolumeId volume, int64_t limit);
+// Those of the volume are in nobody's way any more. They stay open: what comes back goes aside as ever.
+Result<int64_t> give_up(Tx& tx, VolumeId volume);
 Status remove_of_volume(Tx& tx, VolumeId volume);
 // Ended ones without packs, past `before`.
 Result<int64_t> remove_finished(Tx& tx, Time before, int64_t limit);

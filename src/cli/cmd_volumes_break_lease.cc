@@ -19,9 +19,11 @@ void add_volumes_break_lease(Verb volumes) {
         if (!volume.writer.empty()) {
           output.note("volume '" + volume.name + "' is written by " + volume.writer +
                       "; an upload ends with an error, what a run brings later is kept aside");
-          if (!options->yes) CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", volume.name));
-          CAIRN_CHECK_OK(client->break_lease(volume.name, context.call()));
         }
+        output.note("runs of lost nodes keep '" + volume.name +
+                    "' from being deleted no longer: what they have not published is kept aside if they come back before");
+        if (!options->yes) CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", volume.name));
+        CAIRN_CHECK_OK(client->break_lease(volume.name, context.call()));
         if (output.json()) {
           output.document(JsonText().add("name", volume.name).add("ended", volume.writer).str());
         } else {

@@ -190,6 +190,7 @@ Result<std::optional<LeaseSummary>> Leases::break_lease(VolumeId volume, std::st
           catalog::uploads::lapse_fenced(tx, volume, at.now, at.now + context_.settings.unfinished_upload_time));
       ended = lease_summary(current.front(), at);
     }
+    CAIRN_CHECK_OK(catalog::uploads::give_up(tx, volume));
     if (also) CAIRN_CHECK_OK(also(tx, ended));
     return ended;
   });

@@ -63,7 +63,8 @@ class Leases {
   // Ends it; ok when it had ended before.
   Status release(LeaseId id, std::string_view secret);
   Status release(catalog::Tx& tx, LeaseId id);
-  // By owner or admin (`cairn volumes break-lease`). Answers what was ended, if anything.
+  // By owner or admin (`cairn volumes break-lease`). Answers what was ended, if anything. Runs whose node never came back keep
+  // the volume from being deleted no longer; their uploads stay open, so that what comes back all the same goes aside.
   Result<std::optional<LeaseSummary>> break_lease(VolumeId volume, std::string_view by_whom,
                                                   const AlsoInTx<std::optional<LeaseSummary>>& also = {});
   Result<std::optional<LeaseSummary>> current(VolumeId volume);

@@ -94,7 +94,8 @@ Result<std::vector<Use>> uses_of(catalog::Tx& tx, const catalog::VolumeRow& volu
     bool holds = lease && lease->state == "current" && lease->expires_lease > at.lease_now;
     if (!holds) {
       uses.push_back(Use{upload.kind + " " + upload.holder + " (may have changes that are not published yet)",
-                         "start its node again: it saves them"});
+                         "start its node again: it saves them; if it never comes back, `cairn volumes break-lease " +
+                             volume.name + "` gives them up"});
     }
   }
   return uses;

@@ -90,6 +90,7 @@ TEST_P(VolumesTest, UnsyncedRunAndProbesProtect) {
   auto refused = volumes.remove(alice_.user, "data", false);
   EXPECT_CODE(Code::kVolumeInUse, refused);
   EXPECT_NE(refused.error().message().find("not published yet"), std::string::npos);
+  EXPECT_NE(refused.error().hint().find("break-lease data"), std::string::npos);
   make_volume("other");
   volumes.add_usage_probe([](catalog::Tx&, VolumeId) -> Result<std::vector<Use>> {
     return std::vector<Use>{{"session 7", "cairn volumes stop other 7"}};
@@ -97,6 +98,25 @@ TEST_P(VolumesTest, UnsyncedRunAndProbesProtect) {
   auto probed = volumes.remove(alice_.user, "other", false);
   EXPECT_CODE(Code::kVolumeInUse, probed);
   EXPECT_EQ(probed.error().hint(), "cairn volumes stop other 7");
+}
+
+TEST_P(VolumesTest, WhatALostRunHoldsCanBeGivenUp) {
+  Volumes volumes(context());
+  VolumeInfo volume = make_volume("data");
+  auto run = Uploads(context()).open(request_for(volume.id, HolderKind::kRun));
+  ASSERT_OK(run);
+  run_time(hours(1));
+  // Somebody else had the lease since.
+  ASSERT_OK(client().put_files(volume.id, alice_.user, {{"a", "alpha"}}));
+  EXPECT_CODE(Code::kVolumeInUse, volumes.remove(alice_.user, "data", false));
+  ASSERT_OK(Leases(context()).break_lease(volume.id, "alice"));
+  // What comes back before the volume is deleted goes aside.
+  auto late = prepare(*run, {{"b", "beta"}});
+  ASSERT_OK(late);
+  auto published = Publisher(context()).publish(*late, soon());
+  ASSERT_OK(published);
+  EXPECT_TRUE(published->side);
+  ASSERT_OK(volumes.remove(alice_.user, "data", false));
 }
 
 TEST_P(VolumesTest, TrashUndeleteAndPurge) {
