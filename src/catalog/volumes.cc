@@ -97,6 +97,12 @@ Result<std::vector<VolumeRow>> list_in_state(Tx& tx, const std::string& state, V
   return many(tx, select("where state = ?1 and id > ?2 order by id limit ?3"), {state, after.hex(), limit});
 }
 
+Result<std::vector<VolumeRow>> list_workspaces(Tx& tx, Time before, VolumeId after, int64_t limit) {
+  return many(tx,
+              select("where kind = 'workspace' and state = 'created' and created_us < ?1 and id > ?2 order by id limit ?3"),
+              {before.us, after.hex(), limit});
+}
+
 Result<std::vector<VolumeId>> list_purge_due(Tx& tx, Time now, int64_t limit) {
   CAIRN_TRY(Rows rows,
             tx.query("select id from volumes where state = 'trashed' and purge_at_us <= ?1 order by id limit ?2",

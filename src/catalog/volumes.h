@@ -53,6 +53,8 @@ Result<std::vector<VolumeRow>> list(Tx& tx, UserId owner, const std::string& aft
 // All volumes in a state, by id.
 Result<std::vector<VolumeRow>> list_in_state(Tx& tx, const std::string& state, VolumeId after, int64_t limit);
 // Trashed and past their time.
+// Workspaces made before `before`, sorted by id after `after`.
+Result<std::vector<VolumeRow>> list_workspaces(Tx& tx, Time before, VolumeId after, int64_t limit);
 Result<std::vector<VolumeId>> list_purge_due(Tx& tx, Time now, int64_t limit);
 
 // Grows it; false when it is not created or is larger already.

@@ -42,6 +42,8 @@ struct Settings {
   Duration pin_time = hours(24);
   Duration side_snapshot_time = hours(30 * 24);
   Duration trash_time = hours(7 * 24);
+  // A workspace that no run uses after this time belongs to one that was never made, or to one that ended unseen.
+  Duration unused_workspace_time = hours(24);
   // Between condemning a pack and deleting it. Longer than the longest life of a signed URL plus skew, and at least the
   // interval between catalog backups (F7).
   Duration gc_grace = hours(24);

@@ -129,7 +129,34 @@ Status Volumes::purge(VolumeId id) {
   return ok();
 }
 
+Status Volumes::drop_unused_workspaces() {
+  VolumeId after;
+  while (true) {
+    CAIRN_TRY(std::vector<catalog::VolumeRow> page,
+              context_.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::VolumeRow>> {
+                CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
+                return catalog::volumes::list_workspaces(tx, now - context_.settings.unused_workspace_time, after, kPage);
+              }));
+    for (const catalog::VolumeRow& workspace : page) {
+      after = workspace.id;
+      Status dropped = context_.db.transact([&](catalog::Tx& tx) -> Status {
+        CAIRN_TRY(Instant at, instant(context_, tx));
+        CAIRN_TRY(std::vector<Use> used_by, uses(tx, workspace, at));
+        if (!used_by.empty()) return ok();
+        // As when a volume is deleted: a lease that is being granted at this moment conflicts.
+        CAIRN_CHECK_OK(catalog::volumes::next_fence(tx, workspace.id));
+        CAIRN_CHECK_OK(catalog::leases::end_all(tx, workspace.id, at.now, "no run uses the workspace"));
+        CAIRN_CHECK_OK(catalog::volumes::begin_deleting(tx, workspace.id));
+        return ok();
+      });
+      CAIRN_CHECK_OK(dropped);
+    }
+    if (page.size() < static_cast<size_t>(kPage)) return ok();
+  }
+}
+
 Result<int64_t> Volumes::purge_due() {
+  CAIRN_CHECK_OK(drop_unused_workspaces());
   Status begun = context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(Time now, context_.catalog_clock.removal_now(tx));
     CAIRN_TRY(std::vector<VolumeId> due, catalog::volumes::list_purge_due(tx, now, kPage));

@@ -320,17 +320,22 @@ Result<DeletePreview> Volumes::delete_preview(UserId owner, std::string_view nam
   return preview;
 }
 
+Result<std::vector<Use>> Volumes::uses(catalog::Tx& tx, const catalog::VolumeRow& volume, const Instant& at) {
+  CAIRN_TRY(std::vector<Use> uses, uses_of(tx, volume, at));
+  for (const UsageProbe& probe : probes_) {
+    CAIRN_TRY(std::vector<Use> more, probe(tx, volume.id));
+    uses.insert(uses.end(), more.begin(), more.end());
+  }
+  return uses;
+}
+
 Result<VolumeInfo> Volumes::remove(UserId owner, std::string_view name, bool purge, const AlsoInTx<VolumeInfo>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Result<VolumeInfo> {
     CAIRN_TRY(Instant at, instant(context_, tx));
     CAIRN_TRY(catalog::VolumeRow row, created_volume(tx, owner, name));
     // Taking a fence makes a lease that is being granted at this moment conflict with the deletion.
     CAIRN_CHECK_OK(catalog::volumes::next_fence(tx, row.id));
-    CAIRN_TRY(std::vector<Use> uses, uses_of(tx, row, at));
-    for (const UsageProbe& probe : probes_) {
-      CAIRN_TRY(std::vector<Use> more, probe(tx, row.id));
-      uses.insert(uses.end(), more.begin(), more.end());
-    }
+    CAIRN_TRY(std::vector<Use> uses, uses(tx, row, at));
     if (!uses.empty()) {
       std::string message = "volume '" + row.name + "' is in use by " + uses.front().what;
       if (uses.size() > 1) message += " and " + std::to_string(uses.size() - 1) + " more";

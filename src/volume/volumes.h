@@ -18,13 +18,20 @@
 #include "volume/context.h"
 #include "volume/history.h"
 
+namespace cairn::catalog {
+struct VolumeRow;
+}
+
 namespace cairn::volume {
+
+struct Instant;
 
 enum class VolumeState { kCreated, kTrashed, kDeleting, kDeleteFailed };
 // "CREATED", "TRASHED", "DELETING", "DELETE FAILED"
 std::string_view state_name(VolumeState state);
 
-// Workspaces are hidden volumes that carry the working directory of `cairn run`; they are purged when the run ends.
+// Workspaces are hidden volumes that carry the working directory of `cairn run`; they are purged when the run ends, or after
+// a day without one.
 enum class VolumeKind { kUser, kWorkspace };
 
 struct LeaseSummary {
@@ -135,7 +142,7 @@ class Volumes {
   Result<VolumeInfo> undelete(UserId owner, std::string_view name, std::string_view as = {},
                               const AlsoInTx<VolumeInfo>& also = {});
 
-  // Background: moves trashed volumes past their time to DELETING, removes the data of DELETING and DELETE FAILED ones
+  // Background: moves trashed volumes past their time and workspaces that no run uses to DELETING, removes the data of DELETING and DELETE FAILED ones
   // (rows first end the roots, then objects go, then rows) and finishes stores under removal. Answers how many volumes
   // are gone.
   Result<int64_t> purge_due();
@@ -150,6 +157,10 @@ class Volumes {
   Status drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also = {});
 
  private:
+  // Who keeps it from being deleted.
+  Result<std::vector<Use>> uses(catalog::Tx& tx, const catalog::VolumeRow& volume, const Instant& at);
+  Status drop_unused_workspaces();
+
   Context& context_;
   std::vector<UsageProbe> probes_;
 };

@@ -67,6 +67,31 @@ TEST_P(VolumesTest, ListShowsTrashAndHidesWorkspaces) {
   EXPECT_CODE(Code::kVolumeNotFound, volumes.find(workspace->id));
 }
 
+TEST_P(VolumesTest, WorkspacesThatNoRunUsesGo) {
+  Volumes volumes(context());
+  auto make = [&] {
+    auto workspace = volumes.create_workspace(alice_, 1 << 20);
+    EXPECT_TRUE(workspace) << workspace.error().to_string();
+    return workspace->id;
+  };
+  VolumeId leaked = make();
+  VolumeId used = make();
+  volumes.add_usage_probe([used](catalog::Tx&, VolumeId volume) -> Result<std::vector<Use>> {
+    if (volume != used) return std::vector<Use>();
+    return std::vector<Use>{{"run 7", ""}};
+  });
+  make_volume("data");
+  run_time(hours(23));
+  VolumeId young = make();
+  EXPECT_EQ(*volumes.purge_due(), 0);
+  run_time(hours(2));
+  EXPECT_EQ(*volumes.purge_due(), 1);
+  EXPECT_CODE(Code::kVolumeNotFound, volumes.find(leaked));
+  ASSERT_OK(volumes.find(used));
+  ASSERT_OK(volumes.find(young));
+  ASSERT_OK(volumes.find(alice_.user, "data"));
+}
+
 TEST_P(VolumesTest, DeleteIsRefusedWhileInUse) {
   Volumes volumes(context());
   VolumeInfo volume = make_volume("data");
