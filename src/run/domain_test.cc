@@ -367,6 +367,30 @@ TEST_P(RunTest, AnOfferNobodyTakesGoesBackToTheQueue) {
   EXPECT_EQ(nodes_->list()->at(0).node.state, "READY");
 }
 
+TEST_P(RunTest, ARunThatNoNodeEverStartsFailsAtTheLimit) {
+  auto workspace = volumes_->create_workspace(alice_, 1 << 20);
+  ASSERT_TRUE(workspace) << workspace.error().to_string();
+  NewRun request = command("");
+  request.workspace = workspace->name;
+  RunView view = make(request);
+  NodeId node = make_node();
+  auto offered_before = [&](int64_t times) {
+    ASSERT_TRUE(db().transact([&](catalog::Tx& tx) {
+      return tx.update("update runs set attempt = ?2 where id = ?1", {view.run.id.hex(), times});
+    }));
+  };
+  offered_before(999);
+  EXPECT_EQ(*scheduler_->run_once(), 1);  // the last one there can be
+  run_time(minutes(3));
+  EXPECT_EQ(*attempts_->expire(), 1);
+  EXPECT_EQ(state(view.run.id), "QUEUED");
+  ASSERT_TRUE(nodes_->poll(node, {}, 1));
+  EXPECT_EQ(*scheduler_->run_once(), 0);
+  EXPECT_EQ(state(view.run.id), "FAILED");
+  EXPECT_NE(reason(view.run.id).find("1000 times"), std::string::npos);
+  EXPECT_FALSE(volumes_->find(alice_.user, workspace->name));
+}
+
 TEST_P(RunTest, DrainingNodesGetNothingAndLeaveWhenEmpty) {
   make_volume("data");
   NodeId node = make_node();

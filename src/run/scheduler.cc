@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "run/internal.h"
 #include "run/nodes.h"
@@ -127,15 +128,21 @@ Result<bool> Scheduler::place(catalog::Tx& tx, RunId id, AttemptId attempt_id, s
   return true;
 }
 
-// A run that can never start.
-Status Scheduler::fail(catalog::Tx& tx, RunId id, const std::string& why) {
-  CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, id));
-  if (run.state != name(RunState::kQueued)) return ok();
-  catalog::RunMove details;
-  details.reason = why;
-  CAIRN_TRY(Time now, clock_.now(tx));
-  details.ended_at = now;
-  return internal::move(tx, run, RunState::kFailed, details);
+Status Scheduler::fail(RunId id, const std::string& why) {
+  std::vector<catalog::RunMountRow> mounts;
+  Status failed = context_.storage.db.transact([&](catalog::Tx& tx) -> Status {
+    mounts.clear();
+    CAIRN_TRY(catalog::RunRow run, internal::require_run(tx, id));
+    if (run.state != name(RunState::kQueued)) return ok();
+    catalog::RunMove details;
+    details.reason = why;
+    CAIRN_TRY(Time now, clock_.now(tx));
+    details.ended_at = now;
+    CAIRN_TRY(mounts, catalog::run_mounts(tx, id));
+    return internal::move(tx, run, RunState::kFailed, details);
+  });
+  if (failed) internal::drop_workspace(context_, mounts);
+  return failed;
 }
 
 Result<int64_t> Scheduler::run_once() {
@@ -145,6 +152,13 @@ Result<int64_t> Scheduler::run_once() {
   }));
   int64_t placed = 0;
   for (const catalog::RunRow& waiting : queue) {
+    if (waiting.attempt >= static_cast<int64_t>(limits::kAttemptsMax)) {
+      std::string why = fmt::format("it was offered {} times to nodes that never started it: look at their agents, then start the run again", waiting.attempt);
+      if (Status failed = fail(waiting.id, why); !failed) {
+        log_warning("cannot end run {}: {}", waiting.id.hex(), failed.error().to_string());
+      }
+      continue;
+    }
     std::string reason;
     std::string taking;
     AttemptId attempt = AttemptId::random(context_.storage.random);
@@ -156,7 +170,7 @@ Result<int64_t> Scheduler::run_once() {
     Status noted;
     if (!result && result.error().code() == Code::kVolumeNotFound) {
       std::string why = fmt::format("volume '{}' is gone: {}", taking, result.error().message());
-      noted = db.transact([&](catalog::Tx& tx) { return fail(tx, waiting.id, why); });
+      noted = fail(waiting.id, why);
     } else if (!result && result.error().code() != Code::kWriterLeaseHeld) {
       log_warning("cannot place run {}: {}", waiting.id.hex(), result.error().to_string());
       continue;

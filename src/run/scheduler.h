@@ -35,7 +35,8 @@ class Scheduler {
   Result<std::vector<catalog::AttemptGrantRow>> take_leases(catalog::Tx& tx, const catalog::RunRow& run, int64_t attempt,
                                                             std::string& taking);
   Result<bool> place(catalog::Tx& tx, RunId id, AttemptId attempt_id, std::string& reason, std::string& taking);
-  Status fail(catalog::Tx& tx, RunId id, const std::string& why);
+  // A run that can never start: FAILED, its workspace gone.
+  Status fail(RunId id, const std::string& why);
 
   RunContext& context_;
   catalog::CatalogClock clock_;
