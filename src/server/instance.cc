@@ -18,6 +18,7 @@ namespace {
 constexpr char kAdmin[] = "admin";
 constexpr char kAdminTokenLabel[] = "cairn up";
 constexpr size_t kSmallFileBytesMax = 1 << 20;
+constexpr char kStoreLockFile[] = "LOCK";
 constexpr Duration kDrain = seconds(30);
 
 std::string trimmed(std::string text) {
@@ -60,7 +61,7 @@ volume::Settings volume_settings(const config::ServerSettings& settings) {
   to.trash_time = settings.trash_time;
   to.gc_grace = settings.gc_grace;
   to.url_time = SignedUrls::kLife;
-  to.put_time = SignedUrls::kPutTime;
+  to.put_time = ObjectRoutes::kPutTime;
   to.owner_quota_bytes = static_cast<int64_t>(settings.owner_quota_bytes);
   return to;
 }
@@ -84,6 +85,7 @@ void log_access(const http::AccessRecord& record) {
 struct Instance::Impl {
   struct Opened {
     os::LockFile lock;
+    os::LockFile store_lock;
     std::unique_ptr<catalog::Db> db;
     std::unique_ptr<object::ObjectStore> objects;
     codec::Bytes url_secret;
@@ -92,6 +94,7 @@ struct Instance::Impl {
 
   Impl(Opened opened, const config::ServerSettings& settings, Clock& clock, Random& random)
       : lock(std::move(opened.lock)),
+        store_lock(std::move(opened.store_lock)),
         db(std::move(opened.db)),
         objects(std::move(opened.objects)),
         urls(std::move(opened.url_secret), clock),
@@ -115,6 +118,7 @@ struct Instance::Impl {
   }
 
   os::LockFile lock;
+  os::LockFile store_lock;
   std::unique_ptr<catalog::Db> db;
   std::unique_ptr<object::ObjectStore> objects;
   SignedUrls urls;
@@ -157,7 +161,8 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   const std::string& dir = settings.data_dir;
   CAIRN_CHECK_OK(files.make_directories(dir, 0700));
   Impl::Opened opened;
-  CAIRN_TRY(opened.lock, os::LockFile::try_lock(dir + "/server.lock", "cairn server, process " + std::to_string(getpid())));
+  const std::string holder = "cairn server, process " + std::to_string(getpid());
+  CAIRN_TRY(opened.lock, os::LockFile::try_lock(dir + "/server.lock", holder));
 
   std::string catalog_url = settings.catalog.empty() ? "sqlite:" + dir + "/catalog.db" : settings.catalog;
   CAIRN_TRY(opened.db, catalog::Db::open(catalog_url));
@@ -166,6 +171,11 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   if (dir == store_dir || dir.starts_with(store_dir + "/")) {
     return Error(Code::kConfigInvalid, "data_dir " + dir + " lies in the store " + store_dir + ": keys must lie outside of it");
   }
+  // Opening it removes what looks unfinished: to another server of the same store that would be its PUTs under way.
+  CAIRN_CHECK_OK(files.make_directories(store_dir, 0700));
+  auto store_lock = os::LockFile::try_lock(store_dir + "/" + kStoreLockFile, holder);
+  if (!store_lock) return std::move(store_lock).error().while_doing("opening the store " + store_dir + ", which is for one server");
+  opened.store_lock = *std::move(store_lock);
   CAIRN_TRY(opened.objects, object::DirectoryStore::open_root(files, store_dir, random));
   CAIRN_TRY(opened.url_secret, url_secret(files, dir + "/url.key", random));
 

@@ -4,6 +4,8 @@
 // In `data_dir` (mode 0700): server.lock (one server of a data folder), url.key (0600, signs URLs; not below the store),
 // admin-token (0600), and, unless set otherwise, catalog.db and store/.
 //
+// The store's folder has a lock of its own (LOCK, which is no object's key): one server of a store, whatever its data folder.
+//
 // stop() refuses new requests, lets running ones finish within the drain time, and ends the tasks. Thread-safe.
 #pragma once
 

@@ -43,7 +43,7 @@ http::RoutePlan ObjectRoutes::plan(const http::RequestHead& head) {
   if (head.method == "PUT") {
     auto plan = http::RoutePlan::upload("PUT /store", [this](const http::Request& request) { return open_put(request); },
                                         limits::kChangesetBytesMax);
-    plan.time_limit = SignedUrls::kPutTime;
+    plan.time_limit = kPutTime;
     return plan;
   }
   return http::RoutePlan::answer("/store", refusal(Error(Code::kMethodNotAllowed, "objects take GET and PUT")));

@@ -14,6 +14,8 @@ namespace cairn::server {
 
 class ObjectRoutes {
  public:
+  static constexpr Duration kPutTime = minutes(30);
+
   ObjectRoutes(object::ObjectStore& objects, const SignedUrls& urls) : objects_(objects), urls_(urls) {}
 
   static bool covers(const http::RequestHead& head) { return head.raw_path.starts_with(SignedUrls::kPrefix); }

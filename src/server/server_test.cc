@@ -520,6 +520,24 @@ TEST_F(TrainingTest, TheBuiltInCommand) {
   EXPECT_EQ(started->environment.at("OMP_NUM_THREADS"), "3");
 }
 
+TEST_F(ServerTest, AStoreIsForOneServer) {
+  std::string under_way = folder_.path() + "/data/store/tmp/put";
+  std::ofstream(under_way) << "half";
+  config::ServerSettings other = settings_;
+  other.data_dir = folder_.path() + "/other";
+  other.store = folder_.path() + "/data/store";
+  auto second = Instance::start(other);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Code::kBusy);
+  EXPECT_NE(second.error().message().find("process"), std::string::npos) << second.error().to_string();
+  EXPECT_TRUE(std::filesystem::exists(under_way));
+  instance_->stop(seconds(1));
+  instance_.reset();
+  second = Instance::start(other);
+  ASSERT_TRUE(second) << second.error().to_string();
+  EXPECT_FALSE(std::filesystem::exists(under_way));
+}
+
 TEST_F(ServerTest, HealthAndMetrics) {
   EXPECT_EQ(send("GET", "/healthz", "", {}, false).status, 200);
   EXPECT_EQ(send("GET", "/metrics", "", {}, false).status, 401);

@@ -28,7 +28,6 @@ class SignedUrls {
  public:
   static constexpr size_t kSecretBytes = 32;
   static constexpr Duration kLife = minutes(30);
-  static constexpr Duration kPutTime = minutes(30);  // of a PUT that began while its URL was good
   static constexpr std::string_view kPrefix = "/store/";
 
   // REQUIRES: secret.size() == kSecretBytes.

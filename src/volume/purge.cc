@@ -93,12 +93,14 @@ Result<bool> purge_volume(Context& context, const catalog::VolumeRow& volume) {
   return context.db.transact([&](catalog::Tx& tx) { return catalog::volumes::remove(tx, volume.id); });
 }
 
-// Stores whose last volume is gone, after the longest life of a URL that may still have been in use.
+// Stores whose last volume is gone, after the longest life of a URL that may still have been in use, and of the
+// slowest PUT that began with it.
 Status finish_stores(Context& context) {
   CAIRN_TRY(std::vector<catalog::StoreRow> stores,
             context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::StoreRow>> {
               CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
-              return catalog::stores::list_removing(tx, now - context.settings.url_time - kClockSkew, kPage);
+              return catalog::stores::list_removing(
+                  tx, now - context.settings.url_time - context.settings.put_time - kClockSkew, kPage);
             }));
   for (const catalog::StoreRow& store : stores) {
     if (Status emptied = empty_store(context, store.id); !emptied) {

@@ -3,6 +3,8 @@
 #include "base/quantity.h"
 #include "catalog/packs.h"
 #include "catalog/stores.h"
+#include "codec/bytes.h"
+#include "store/pack.h"
 #include "store/store_header.h"
 #include "volume/epochs.h"
 #include "volume/volume_fixture.h"
@@ -168,11 +170,16 @@ TEST_P(VolumesTest, TrashUndeleteAndPurge) {
   auto removing = db().read(find_store);
   ASSERT_OK(removing);
   EXPECT_EQ((*removing)->state, "removing");
+  // A PUT may begin with the last URL in its last second, and take its time.
   run_time(hours(1));
+  ASSERT_OK(volumes.purge_due());
+  ASSERT_OK(store_.put_if_absent(store::pack_key(volume.store, PackId::random(random())), codec::as_bytes("late"), soon()));
+  run_time(minutes(10));
   ASSERT_OK(volumes.purge_due());
   auto gone = db().read(find_store);
   ASSERT_OK(gone);
   EXPECT_FALSE(gone->has_value());
+  EXPECT_EQ(store_.object_count(), 2u);
 }
 
 class FailingRemoval final : public object::ObjectStore {
