@@ -10,10 +10,12 @@ namespace {
 
 class PutSink final : public http::BodySink {
  public:
-  PutSink(std::unique_ptr<object::ObjectWriter> writer, SignedObject object)
-      : writer_(std::move(writer)), object_(std::move(object)) {}
+  PutSink(std::unique_ptr<object::ObjectWriter> writer, SignedObject object, Deadline deadline)
+      : writer_(std::move(writer)), object_(std::move(object)), deadline_(std::move(deadline)) {}
 
+  // The URL was looked at when the PUT began: an end to it is what a removed volume's store waits for.
   Status write(std::span<const uint8_t> piece) override {
+    CAIRN_CHECK_OK(deadline_.check());
     crc32c_ = codec::crc32c(piece, crc32c_);
     return writer_->append(piece);
   }
@@ -23,6 +25,7 @@ class PutSink final : public http::BodySink {
       return refusal(Error(Code::kPackInvalid, "the bytes have CRC32C " + codec::hex_u32(crc32c_) +
                                                           "; the URL was signed for " + codec::hex_u32(object_.crc32c)));
     }
+    if (Status late = deadline_.check(); !late) return refusal(late.error());
     Status committed = writer_->commit();
     if (!committed) return refusal(committed.error());
     return http::Response::json(200, "{}");
@@ -31,6 +34,7 @@ class PutSink final : public http::BodySink {
  private:
   std::unique_ptr<object::ObjectWriter> writer_;
   SignedObject object_;
+  Deadline deadline_;
   uint32_t crc32c_ = 0;
 };
 
@@ -83,7 +87,8 @@ Result<std::unique_ptr<http::BodySink>> ObjectRoutes::open_put(const http::Reque
                                             " bytes; the URL was signed for " + std::to_string(object.size_bytes));
   }
   CAIRN_TRY(auto writer, objects_.create(object.key, object.size_bytes, request.deadline));
-  return std::unique_ptr<http::BodySink>(std::make_unique<PutSink>(std::move(writer), std::move(object)));
+  return std::unique_ptr<http::BodySink>(
+      std::make_unique<PutSink>(std::move(writer), std::move(object), request.deadline));
 }
 
 }  // namespace cairn::server

@@ -12,7 +12,9 @@
 #include "client/api_client.h"
 #include "codec/crc32c.h"
 #include "net/transport.h"
+#include "object/memory_store.h"
 #include "server/instance.h"
+#include "server/object_routes.h"
 #include "testing/temporary_folder.h"
 #include "transfer/api_remote.h"
 #include "transfer/get.h"
@@ -518,6 +520,33 @@ TEST_F(TrainingTest, TheBuiltInCommand) {
   EXPECT_EQ(started->command, (std::vector<std::string>{"cairn-trainer", "/output/configs/t.toml", "--volume-root", "/volume",
                                                         "--output-dir", "/output"}));
   EXPECT_EQ(started->environment.at("OMP_NUM_THREADS"), "3");
+}
+
+TEST(ObjectRoutesTest, APutHasAnEnd) {
+  object::MemoryStore store;
+  ManualClock clock;
+  SignedUrls urls(codec::Bytes(SignedUrls::kSecretBytes, 1), clock);
+  ObjectRoutes routes(store, urls);
+  const codec::Bytes bytes = {1, 2, 3, 4};
+  auto key = object::ObjectKey::of("s/1/p/1");
+  std::string url = urls.put(key, bytes.size(), codec::crc32c(bytes)).text;
+  http::RequestHead head;
+  head.method = "PUT";
+  head.raw_path = url.substr(0, url.find('?'));
+  http::RoutePlan plan = routes.plan(head);
+  http::Request request;
+  request.raw_path = head.raw_path;
+  request.raw_query = url.substr(url.find('?') + 1);
+  request.content_length = bytes.size();
+  request.deadline = Deadline::after(plan.time_limit, clock);
+  auto sink = plan.open(request);
+  ASSERT_TRUE(sink) << sink.error().to_string();
+  std::span<const uint8_t> piece(bytes);
+  ASSERT_OK((*sink)->write(piece.first(2)));
+  clock.advance(plan.time_limit + seconds(1));
+  EXPECT_FALSE((*sink)->write(piece.subspan(2)));
+  EXPECT_NE((*sink)->finish().status, 200);
+  EXPECT_EQ(store.object_count(), 0u);
 }
 
 TEST_F(ServerTest, AStoreIsForOneServer) {

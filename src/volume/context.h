@@ -48,7 +48,7 @@ struct Settings {
   // interval between catalog backups (F7).
   Duration gc_grace = hours(24);
   Duration url_time = minutes(30);
-  Duration put_time = minutes(30);  // the longest that a PUT takes whose URL was alive when it began
+  Duration put_time = hours(6);  // the longest that a PUT takes whose URL was alive when it began
   // How long a publication may show no sign of life before another server goes on with it.
   Duration publish_claim_time = seconds(30);
   // How long a call waits while another one works on this or another publication of the volume. Whoever asks repeats

@@ -171,10 +171,10 @@ TEST_P(VolumesTest, TrashUndeleteAndPurge) {
   ASSERT_OK(removing);
   EXPECT_EQ((*removing)->state, "removing");
   // A PUT may begin with the last URL in its last second, and take its time.
-  run_time(hours(1));
+  run_time(hours(6));
   ASSERT_OK(volumes.purge_due());
   ASSERT_OK(store_.put_if_absent(store::pack_key(volume.store, PackId::random(random())), codec::as_bytes("late"), soon()));
-  run_time(minutes(10));
+  run_time(hours(1));
   ASSERT_OK(volumes.purge_due());
   auto gone = db().read(find_store);
   ASSERT_OK(gone);
