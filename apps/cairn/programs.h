@@ -10,7 +10,7 @@
 
 namespace cairn::apps {
 
-Result<int> run_server(const std::string& config_file, CancelToken stop);
+Result<int> run_server(const std::string& config_file, CancelToken stop, bool restored);
 Result<int> run_agent(const std::string& config_file, CancelToken stop);
 Result<int> run_executor(const cli::AgentExecOptions& options, CancelToken stop);
 

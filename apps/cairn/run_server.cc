@@ -3,8 +3,8 @@
 
 namespace cairn::apps {
 
-Result<int> run_server(const std::string& config_file, CancelToken stop) {
-  CAIRN_CHECK_OK(server::serve(config_file, stop));
+Result<int> run_server(const std::string& config_file, CancelToken stop, bool restored) {
+  CAIRN_CHECK_OK(server::serve(config_file, stop, restored));
   return 0;
 }
 

@@ -88,6 +88,7 @@ Result<int> run_detached(Context& context, const OneBoxOptions& options) {
     if (!value->empty()) spawn.argv.insert(spawn.argv.end(), {flag, *value});
   }
   if (!context.global().config_file.empty()) spawn.argv.insert(spawn.argv.end(), {"--config-file", context.global().config_file});
+  if (options.restored) spawn.argv.push_back("--restored");
   spawn.stdout_fd = log.get();
   spawn.stderr_fd = log.get();
   spawn.cwd = "/";
@@ -126,6 +127,7 @@ void add_up(Verb root) {
       .text("--listen", options->box.listen, "HOST:PORT (default 127.0.0.1:8470)")
       .text("--store", options->box.store, "Folder of the object store (default: in --data)")
       .text("--catalog", options->box.catalog, "File of the catalog, or postgresql://... (default: in --data)")
+      .flag("--restored", options->box.restored, "The catalog was restored from a backup: once, at the first start with it")
       .flag("--detach", options->detach, "Return when it is ready, and leave it running")
       .footer("Ctrl-C or SIGTERM ends it cleanly: runs are drained and what they changed is saved.")
       .run([options](Context& context) -> Result<int> {

@@ -168,6 +168,7 @@ Status OneBox::prepare() {
 
   CAIRN_TRY(std::string program, os::executable_path());
   server_.argv = {program, "server", "--config", dir + "/server.toml"};
+  if (options_.restored) server_.argv.push_back("--restored");
   agent_.argv = {program, "agent", "--config", dir + "/agent.toml"};
   return ok();
 }
@@ -256,6 +257,8 @@ Status OneBox::wait_for_node(const CancelToken& stop) {
 Result<OneBoxReady> OneBox::start(const CancelToken& stop) {
   CAIRN_CHECK_OK(spawn(server_));
   Status up = wait_for_server(stop);
+  // Once: a server that is started again goes on with what this start made.
+  if (up) std::erase(server_.argv, "--restored");
   if (up) up = make_node_token();
   if (up) up = spawn(agent_);
   if (up) up = wait_for_node(stop);

@@ -29,6 +29,7 @@ struct OneBoxOptions {
   std::string listen;    // empty: what server.toml says, or 127.0.0.1:8470
   std::string store;     // empty: below data_dir
   std::string catalog;   // empty: below data_dir
+  bool restored = false;  // the catalog is a backup
 };
 
 struct OneBoxReady {

@@ -25,7 +25,7 @@ struct Wiring {
   // `ca_file` may be empty.
   std::function<std::shared_ptr<net::Transport>(const std::string& ca_file)> make_transport;
   // Both read their configuration file and stop gracefully when `stop` is cancelled.
-  std::function<Result<int>(const std::string& config_file, CancelToken stop)> run_server;
+  std::function<Result<int>(const std::string& config_file, CancelToken stop, bool restored)> run_server;
   std::function<Result<int>(const std::string& config_file, CancelToken stop)> run_agent;
   // Runs on the main thread, which becomes the parent of the sandbox.
   std::function<Result<int>(const AgentExecOptions& options, CancelToken stop)> run_executor;

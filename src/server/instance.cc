@@ -156,7 +156,8 @@ void Instance::stop(Duration drain) {
 
 Status Instance::run_tasks_once() { return impl_->tasks.run_all_once(); }
 
-Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& settings, Clock& clock, Random& random) {
+Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& settings, Clock& clock, Random& random,
+                                                  bool restored) {
   os::FileSystem& files = os::posix_file_system();
   const std::string& dir = settings.data_dir;
   CAIRN_CHECK_OK(files.make_directories(dir, 0700));
@@ -184,6 +185,10 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   auto impl = std::make_unique<Impl>(std::move(opened), settings, clock, random);
   auto stamped = impl->catalog_clock.stamp(*impl->db);
   if (!stamped) return stamped.error();
+  if (restored) {
+    CAIRN_TRY(int64_t raised, volume::Epochs(impl->storage).raise_all(Deadline::after(minutes(10), clock)));
+    log_warning("the catalog was restored: {} stores begin a new epoch, and their garbage is not collected", raised);
+  }
   CAIRN_TRY(auto differing, volume::Epochs(impl->storage).check_all(Deadline::after(minutes(10), clock)));
   for (StoreId store : differing) {
     log_warning("store {} and the catalog do not agree (a restored backup?): its garbage is not collected until that is settled",
@@ -209,10 +214,10 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   return std::unique_ptr<Instance>(new Instance(std::move(impl)));
 }
 
-Status serve(const std::string& config_file, const CancelToken& stop) {
+Status serve(const std::string& config_file, const CancelToken& stop, bool restored) {
   CAIRN_TRY(std::string text, os::posix_file_system().read_file(config_file, kSmallFileBytesMax));
   CAIRN_TRY(config::ServerSettings settings, config::parse_server_settings(text, config_file));
-  CAIRN_TRY(auto instance, Instance::start(settings));
+  CAIRN_TRY(auto instance, Instance::start(settings, system_clock(), system_random(), restored));
   log_info("cairn server {} listens on {}:{}", CAIRN_VERSION, settings.host, instance->port());
   while (!stop.cancelled()) system_clock().sleep_for(milliseconds(50));
   log_info("stopping: running requests have {} s", kDrain.count() / 1'000'000);

@@ -22,8 +22,10 @@ namespace cairn::server {
 class Instance {
  public:
   // Returns once the port is open. The clock and random generator outlive the instance.
+  // `restored`: the catalog is a backup, older than the store: fences and snapshot numbers go past what was given out since, all
+  // leases end, and no garbage is collected (volume/epochs.h).
   static Result<std::unique_ptr<Instance>> start(const config::ServerSettings& settings, Clock& clock = system_clock(),
-                                                 Random& random = system_random());
+                                                 Random& random = system_random(), bool restored = false);
   ~Instance();
 
   uint16_t port() const;
@@ -39,6 +41,6 @@ class Instance {
 };
 
 // Reads the file, serves until `stop`, drains.
-Status serve(const std::string& config_file, const CancelToken& stop);
+Status serve(const std::string& config_file, const CancelToken& stop, bool restored = false);
 
 }  // namespace cairn::server

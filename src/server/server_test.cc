@@ -549,6 +549,32 @@ TEST(ObjectRoutesTest, APutHasAnEnd) {
   EXPECT_EQ(store.object_count(), 0u);
 }
 
+TEST_F(ServerTest, ARestoredCatalogGoesOnPastWhatWasGivenOut) {
+  ASSERT_OK(admin_->create_volume({"research", {}, {}}, soon()));
+  auto stop = [&] {
+    instance_->stop(seconds(5));
+    instance_.reset();
+  };
+  stop();
+  std::string catalog = settings_.data_dir + "/catalog.db";
+  std::string backup = folder_.path() + "/backup.db";
+  std::filesystem::copy_file(catalog, backup);
+  start();
+  auto lost = admin_->open_upload("research", {}, soon());
+  ASSERT_OK(lost);
+  stop();
+  std::filesystem::copy_file(backup, catalog, std::filesystem::copy_options::overwrite_existing);
+  auto instance = Instance::start(settings_, system_clock(), system_random(), true);
+  ASSERT_TRUE(instance) << instance.error().to_string();
+  instance_ = *std::move(instance);
+  url_ = "http://127.0.0.1:" + std::to_string(instance_->port());
+  admin_ = connect(instance_->admin_token());
+  EXPECT_CODE(Code::kUploadNotFound, admin_->heartbeat_upload(lost->upload, {lost->secret}, soon()));
+  auto next = admin_->open_upload("research", {}, soon());
+  ASSERT_OK(next);
+  EXPECT_GT(next->fence, lost->fence + (uint64_t{1} << 31));
+}
+
 TEST_F(ServerTest, AStoreIsForOneServer) {
   std::string under_way = folder_.path() + "/data/store/tmp/put";
   std::ofstream(under_way) << "half";
