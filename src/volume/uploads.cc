@@ -103,7 +103,7 @@ RegisteredPack registered(const catalog::PackRow& row, const std::string& seal) 
 // upload, so that the next one has room.
 Status give_up_old(Context& context, const catalog::PackRow& pack) {
   return context.db.transact([&](catalog::Tx& tx) -> Status {
-    CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+    CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
     if (now - pack.created <= context.settings.url_time + context.settings.put_time) return ok();
     CAIRN_TRY(bool given_up, catalog::packs::give_up(tx, pack.id, now));
     return given_up && pack.upload ? catalog::uploads::subtract_promised(tx, *pack.upload, 1) : ok();
@@ -131,7 +131,7 @@ Result<bool> settle_old(Context& context, UploadId id) {
   Time before;
   CAIRN_TRY(std::vector<catalog::PackRow> promised,
             context.db.read([&](catalog::Tx& tx) -> Result<std::vector<catalog::PackRow>> {
-              CAIRN_TRY(Time now, context.catalog_clock.now(tx));
+              CAIRN_TRY(Time now, context.catalog_clock.removal_now(tx));
               before = now - (context.settings.url_time + context.settings.put_time);
               return catalog::packs::list_by_upload(tx, id, "", "promised", PackId(), kCompletedPerCall);
             }));
