@@ -36,6 +36,11 @@ if(CAIRN_SANITIZE)
   endif()
 endif()
 
+if(CAIRN_FUZZ)
+  # The fuzzer sees what an input reaches in the libraries, too.
+  target_compile_options(cairn_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # Tests under a sanitizer take several times as long.
 set(cairn_timeout_factor 1)
 if(CAIRN_SANITIZE)

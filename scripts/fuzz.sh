@@ -21,7 +21,7 @@ fuzz_one() {
     echo "$name: $(grep -o '^Done .*' "$log")"
   else
     echo "$name: FAILED"
-    tail -n 60 "$log"
+    grep -v '^#' "$log" | tail -n 60
   fi
   rm -rf "$found" "$log"
   return $status
