@@ -1,12 +1,13 @@
 // What ThreadSanitizer is told to leave out, in every program that links libtorch: libraries that were not compiled for it. It sees
-// neither OpenMP's barriers in them nor the counts by which tensors and exceptions find their last owner. Our own kernels run on one
-// thread there (see CMakeLists.txt); that they give the same on several is tested by their results.
+// neither OpenMP's barriers and gloo's hand-overs in them nor the counts by which tensors and exceptions find their last owner. Our
+// own kernels run on one thread there (see CMakeLists.txt); that they give the same on several is tested by their results.
 extern "C" const char* __tsan_default_suppressions();
 
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgomp.so\n"
          "called_from_lib:libtorch_cpu.so\n"
          "race:libopenblas.so\n"
+         "race:libgloo.so\n"
          "race:c10::TensorImpl::~TensorImpl\n"
          "race:std::__exception_ptr::exception_ptr::_M_release\n"
          "race:std::runtime_error::~runtime_error\n";
