@@ -32,7 +32,7 @@ leg() {
 tests() {
   local preset=$1 log="$results/$1-$RANDOM.log" status=0
   shift
-  scripts/with-postgres.sh ctest --test-dir "build/$preset" --output-on-failure -j2 "$@" 2>&1 | tee "$log" || status=1
+  scripts/with-postgres.sh ctest --test-dir "build/$preset" --output-on-failure -j3 "$@" 2>&1 | tee "$log" || status=1
   return $status
 }
 
