@@ -174,6 +174,7 @@ TEST(Server, RefusesWithLineAndNearestKey) {
   EXPECT_EQ(parse("[volumes]\nhistry = \"7d\""), "s.toml, line 3: unknown key 'volumes.histry' (did you mean 'volumes.history'?)");
   EXPECT_EQ(parse("volumes = 5"), "s.toml, line 2: 'volumes' must be a table: [volumes]");
   EXPECT_EQ(parse("[tls]\ncertificate = \"x\""), "s.toml, line 2: 'tls' needs certificate and private_key, both or neither");
+  EXPECT_NE(parse("catalog = \"sqlite:c.db\"").find("absolute path"), std::string::npos);
   EXPECT_EQ(parse("[volumes]\ndefault_size = \"30Ti\""), "s.toml, line 3: 'volumes.default_size' is larger than maximum_size");
   EXPECT_EQ(parse("[engines.a]\ncommand = \"x {conifg}\""),
             "s.toml, line 3: 'engines.a.command' has the unknown placeholder {conifg} (known: {config}, {output}, {volume}, {gpus})");
@@ -184,6 +185,13 @@ TEST(Server, RefusesWithLineAndNearestKey) {
   EXPECT_EQ(parse("[engines]\ndefault = \"b\""), "s.toml, line 3: 'engines.default' names an engine that is not configured: 'b'");
   EXPECT_EQ(parse("[limits]\nconnections = 3"), "s.toml, line 3: 'limits.connections' must be a whole number from 16 to 100000");
   EXPECT_EQ(parse("listen = \"x\""), "s.toml, line 2: 'listen' is 'x' is not HOST:PORT (write it like 127.0.0.1:8470)");
+}
+
+TEST(Server, RelativeNamesStartFromItsFolder) {
+  auto settings = parse_server_settings("data_dir = \"/d\"\n[tls]\ncertificate = \"c.pem\"\nprivate_key = \"/k/key.pem\"", "/etc/c/s.toml");
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  EXPECT_EQ(settings->certificate_file, "/etc/c/c.pem");
+  EXPECT_EQ(settings->private_key_file, "/k/key.pem");
 }
 
 TEST(Server, Listen) {

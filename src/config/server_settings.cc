@@ -66,6 +66,11 @@ void read_engines(TomlSection section, ServerSettings& settings) {
   }
 }
 
+// A relative name of a file starts where the file that names it lies.
+void start_from_folder_of(const std::string& file, std::string& path) {
+  if (!path.empty()) path = (std::filesystem::path(file).parent_path() / path).string();
+}
+
 }  // namespace
 
 Result<ListenAddress> parse_listen(std::string_view text) {
@@ -108,10 +113,15 @@ Result<ServerSettings> parse_server_settings(std::string_view text, const std::s
     top.complain("store", "must be the absolute path of a directory; S3 stores are not part of this version");
   }
   top.text("catalog", settings.catalog);
+  if (settings.catalog.starts_with("sqlite:") && !settings.catalog.starts_with("sqlite:/")) {
+    top.complain("catalog", "must name an absolute path after sqlite:");
+  }
 
   TomlSection tls = top.section("tls");
   tls.text("certificate", settings.certificate_file);
   tls.text("private_key", settings.private_key_file);
+  start_from_folder_of(file, settings.certificate_file);
+  start_from_folder_of(file, settings.private_key_file);
   if (settings.certificate_file.empty() != settings.private_key_file.empty()) {
     top.complain("tls", "needs certificate and private_key, both or neither");
   }
@@ -166,9 +176,8 @@ Result<AgentSettings> parse_agent_settings(std::string_view text, const std::str
   top.text("data_dir", settings.data_dir);
   if (!settings.data_dir.starts_with('/')) top.complain("data_dir", "must be an absolute path");
   top.text("ca_file", settings.ca_file);
-  for (std::string* path : {&settings.token_file, &settings.ca_file}) {
-    if (!path->empty()) *path = (std::filesystem::path(file).parent_path() / *path).string();
-  }
+  start_from_folder_of(file, settings.token_file);
+  start_from_folder_of(file, settings.ca_file);
   top.texts("hidden", settings.hidden);
   for (const std::string& path : settings.hidden) {
     if (!path.starts_with('/')) top.complain("hidden", "must be a list of absolute paths");

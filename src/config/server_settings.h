@@ -39,6 +39,7 @@ struct ServerSettings {
   int64_t connections_max = 4096;
 };
 
+// Relative names of files start from the folder of `file`.
 Result<ServerSettings> parse_server_settings(std::string_view text, const std::string& file);
 
 struct AgentSettings {
