@@ -109,8 +109,8 @@ void Tasks::note(const catalog::CatalogClock::Stamp& stamp) {
   if (stamp.taken_back) log_warning("the clock was set back from a jump that was not believed yet: nothing was removed");
   bool held = stamp.held > Duration(0);
   if (held && (!held_ || stamp.paused > Duration(0))) {
-    log_warning("nothing counts as {} s older than before for now: old history, the trash and garbage are removed once this"
-                " server has run for {} h with this clock; if the clock is wrong, set it right before",
+    log_warning("the clock jumped forward by {} s: old history, the trash and garbage are kept until servers have run for {} h"
+                " with it; if it is wrong, set it right before",
                 stamp.held.count() / 1'000'000, std::chrono::duration_cast<hours>(catalog::CatalogClock::kHold).count());
   }
   held_ = held;
