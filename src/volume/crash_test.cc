@@ -110,19 +110,15 @@ class ClockOfSlowStore final : public Clock {
 // Many files, each in a pack of its own: one call to the store or more for each of them.
 class SlowStoreTest : public CrashTest {
  protected:
-  Result<PublishRequest> prepare_many(const OpenUpload& upload, int count) {
+  Result<PublishRequest> prepare_many(VolumeId volume, int count) {
+    CAIRN_TRY(OpenUpload upload, Uploads(context()).open(request_for(volume)));
     testing::Changes changes;
     for (int i = 0; i < count; ++i) {
       std::string text = "contents " + std::to_string(i);
       CAIRN_TRY(auto chunks, client().send(upload, {text}));
       changes.puts["f" + std::to_string(i)] = {text, chunks.at(text)};
     }
-    PublishRequest request;
-    request.request = RequestId::random(random());
-    request.upload = upload.id;
-    request.secret = upload.lease.secret;
-    CAIRN_TRY(request.changeset, client().send_changeset(upload, changes));
-    return request;
+    return request_of(upload, changes);
   }
   // Publishes `request` over a store of which each call takes `each`, during which `meanwhile` runs.
   Result<Publication> publish_slowly(const PublishRequest& request, Duration each,
@@ -143,9 +139,7 @@ CAIRN_INSTANTIATE_CATALOG(SlowStoreTest);
 
 TEST_P(SlowStoreTest, WorkKeepsItsClaim) {
   VolumeInfo volume = make_volume("data");
-  auto upload = Uploads(context()).open(request_for(volume.id));
-  ASSERT_OK(upload);
-  auto request = prepare_many(*upload, 20);
+  auto request = prepare_many(volume.id, 20);
   ASSERT_OK(request);
   Publisher other(context());
   int64_t resumed = 0;
@@ -164,9 +158,7 @@ TEST_P(SlowStoreTest, WorkKeepsItsClaim) {
 // A single call takes longer than the claim lasts, and whoever takes the claim gets no further.
 TEST_P(SlowStoreTest, ATakenClaimEndsNoWork) {
   VolumeInfo volume = make_volume("data");
-  auto upload = Uploads(context()).open(request_for(volume.id));
-  ASSERT_OK(upload);
-  auto request = prepare_many(*upload, 3);
+  auto request = prepare_many(volume.id, 3);
   ASSERT_OK(request);
   Publisher other(context());
   int taken = 0;
@@ -184,9 +176,7 @@ TEST_P(SlowStoreTest, ATakenClaimEndsNoWork) {
 // And when the taker has finished it, its result is everybody's.
 TEST_P(SlowStoreTest, AFinishedOneIsNotGoneOnWith) {
   VolumeInfo volume = make_volume("data");
-  auto upload = Uploads(context()).open(request_for(volume.id));
-  ASSERT_OK(upload);
-  auto request = prepare_many(*upload, 3);
+  auto request = prepare_many(volume.id, 3);
   ASSERT_OK(request);
   Publisher other(context());
   int64_t resumed = 0;

@@ -89,6 +89,9 @@ class VolumeTest : public testing::CatalogTest {
     testing::Changes changes;
     changes.deletes = deletes;
     for (const auto& [path, text] : files) changes.puts[path] = {text, chunks.at(text)};
+    return request_of(upload, changes);
+  }
+  Result<PublishRequest> request_of(const OpenUpload& upload, const testing::Changes& changes) {
     PublishRequest request;
     request.request = RequestId::random(random());
     request.upload = upload.id;
