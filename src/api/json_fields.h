@@ -259,7 +259,7 @@ void fields(V& v, Upload& b) {
   v.field("upload", b.upload);
   v.field("volume", b.volume);
   v.field("lease", b.lease);
-  v.field("secret", b.secret);
+  v.option("secret", b.secret);
   v.field("fence", b.fence);
   v.field("base", b.base);
   v.field("expires_at", b.expires_at);

@@ -92,7 +92,7 @@ TEST(Json, PathsThatAreNotTextSurvive) {
 }
 
 TEST(Json, WritingRoundTrips) {
-  expect_round_trip(OpenUpload{"laptop:/data", "abc", false});
+  expect_round_trip(OpenUpload{"laptop:/data", "abc", false, "def"});
   expect_round_trip(an_upload());
   RequestPacks request{"s", {an_id<PackId>(1)}, {{33'554'432, 0xdeadbeef, PackKind::kData}, {100, 0, PackKind::kChangeset}}};
   expect_round_trip(request);

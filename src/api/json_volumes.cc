@@ -136,6 +136,7 @@ void fields(V& v, OpenUpload& b) {
   v.field("source", b.source);
   v.option("takeover_secret", b.takeover_secret, 256);
   v.option("shared", b.shared);
+  v.field("secret", b.secret, 256);
 }
 
 template <class V>

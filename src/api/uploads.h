@@ -19,13 +19,14 @@ struct OpenUpload {
   std::string source;           // "<host>:<absolute path>": says who holds the lease and which unfinished upload this is
   std::string takeover_secret;  // secret of an earlier upload from the journal: continues at once
   bool shared = false;
+  std::string secret;           // what the holder will present, of its own choice: 64 hex digits that nobody can guess
 };
 
 struct Upload {
   UploadId upload;
   VolumeId volume;
   LeaseId lease;
-  std::string secret;
+  std::string secret;  // of an attempt's mount; who opened an upload itself chose it
   uint64_t fence = 0;
   Pin base;         // head when the lease was taken; pinned while the upload lives
   Time expires_at;  // of the lease, if no heartbeat comes

@@ -90,7 +90,8 @@ class ApiClient {
   Result<api::Published> remove_paths(std::string_view volume, const api::RemovePaths& body, const Deadline& deadline);
 
   // Writing.
-  Result<api::Upload> open_upload(std::string_view volume, const api::OpenUpload& body, const Deadline& deadline);
+  // The secret is chosen here: neither the answer nor what the server keeps holds it.
+  Result<api::Upload> open_upload(std::string_view volume, api::OpenUpload body, const Deadline& deadline);
   Result<api::HeartbeatAnswer> heartbeat_upload(UploadId upload, const api::Heartbeat& body, const Deadline& deadline);
   Result<api::PackGrant> request_packs(UploadId upload, const api::RequestPacks& body, const Deadline& deadline);
   Result<api::ResumablePacks> resumable_packs(UploadId upload, const api::RequestResumable& body,

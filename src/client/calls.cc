@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "client/call.h"
+#include "codec/hex.h"
 
 namespace cairn::client {
 
@@ -216,9 +217,15 @@ Result<api::Published> ApiClient::remove_paths(std::string_view volume, const ap
 
 // Writing.
 
-Result<api::Upload> ApiClient::open_upload(std::string_view volume, const api::OpenUpload& body, const Deadline& deadline) {
+Result<api::Upload> ApiClient::open_upload(std::string_view volume, api::OpenUpload body, const Deadline& deadline) {
+  {
+    std::lock_guard lock(random_mutex_);
+    body.secret = codec::random_secret(random_);
+  }
   Call call{Route::kOpenUpload, route_path(Route::kOpenUpload, {volume}), {}, to_json(body), {}, {}};
-  return ask<api::Upload>(call, deadline);
+  CAIRN_TRY(api::Upload upload, ask<api::Upload>(call, deadline));
+  upload.secret = std::move(body.secret);
+  return upload;
 }
 
 Result<api::HeartbeatAnswer> ApiClient::heartbeat_upload(UploadId upload, const api::Heartbeat& body,

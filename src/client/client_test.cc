@@ -120,7 +120,7 @@ TEST_F(ClientTest, NotConnectedIsNotUnknown) {
 TEST_F(ClientTest, AnAnswerAfterAnUnknownOutcomeSettlesIt) {
   transport_.fail(Code::kOutcomeUnknown);
   transport_.answer(409, api::error_to_json(Error(Code::kWriterLeaseHeld, "held", "wait").with_holder("upload by bob")));
-  auto upload = client_.open_upload("research", {"here:/data", "", false}, deadline());
+  auto upload = client_.open_upload("research", {"here:/data", "", false, {}}, deadline());
   ASSERT_FALSE(upload);
   EXPECT_EQ(upload.error().code(), Code::kWriterLeaseHeld);
   EXPECT_EQ(upload.error().holder(), "upload by bob");

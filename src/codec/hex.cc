@@ -41,6 +41,12 @@ std::optional<std::string> hex_decode_text(std::string_view hex) {
   return decode<std::string>(hex);
 }
 
+std::string random_secret(Random& random) {
+  uint8_t bytes[kSecretDigits / 2];
+  random.fill(bytes);
+  return hex_encode(ByteView(bytes));
+}
+
 std::string hex_u32(uint32_t value) {
   uint8_t bytes[4];
   for (int i = 0; i < 4; ++i) bytes[i] = static_cast<uint8_t>(value >> (24 - 8 * i));

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/random.h"
 #include "codec/bytes.h"
 
 namespace cairn::codec {
@@ -17,6 +18,10 @@ inline std::string hex_encode(std::string_view text) { return hex_encode(as_byte
 std::optional<Bytes> hex_decode(std::string_view hex);
 // The same as raw text, for paths.
 std::optional<std::string> hex_decode_text(std::string_view hex);
+
+// What nobody can guess: 256 random bits, 64 digits.
+inline constexpr size_t kSecretDigits = 64;
+std::string random_secret(Random& random);
 
 // Eight digits, the value's usual spelling ("0x" left out).
 std::string hex_u32(uint32_t value);

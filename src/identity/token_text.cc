@@ -1,7 +1,6 @@
 #include "identity/token_text.h"
 
 #include <algorithm>
-#include <array>
 
 #include "codec/bytes.h"
 #include "codec/digest.h"
@@ -13,18 +12,15 @@ namespace {
 
 constexpr std::string_view kPrefix = "cairn_";
 constexpr size_t kIdDigits = 32;
-constexpr size_t kSecretBytes = 32;
 
 }  // namespace
 
 TokenText TokenText::random(Random& random) {
-  std::array<uint8_t, kSecretBytes> secret;
-  random.fill(secret);
-  return TokenText{TokenId::random(random), codec::hex_encode(codec::ByteView(secret))};
+  return TokenText{TokenId::random(random), codec::random_secret(random)};
 }
 
 std::optional<TokenText> TokenText::parse(std::string_view text) {
-  if (text.size() != kPrefix.size() + kIdDigits + 1 + 2 * kSecretBytes || !text.starts_with(kPrefix)) return std::nullopt;
+  if (text.size() != kPrefix.size() + kIdDigits + 1 + codec::kSecretDigits || !text.starts_with(kPrefix)) return std::nullopt;
   text.remove_prefix(kPrefix.size());
   std::optional<TokenId> id = TokenId::from_hex(text.substr(0, kIdDigits));
   std::string_view secret = text.substr(kIdDigits + 1);

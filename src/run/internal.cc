@@ -1,7 +1,5 @@
 #include "run/internal.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -30,12 +28,6 @@ std::string secret_hash(std::string_view secret) { return codec::sha256(codec::a
 bool secret_matches(std::string_view stored_hash, std::string_view secret) {
   return !stored_hash.empty() &&
          codec::constant_time_equal(codec::as_bytes(stored_hash), codec::as_bytes(secret_hash(secret)));
-}
-
-std::string new_secret(Random& random) {
-  std::array<uint8_t, 32> bytes;
-  random.fill(bytes);
-  return codec::hex_encode(codec::ByteView(bytes));
 }
 
 std::string lease_secret(std::string_view attempt_secret, size_t position) {

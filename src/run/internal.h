@@ -12,8 +12,6 @@ namespace cairn::run::internal {
 
 std::string secret_hash(std::string_view secret);
 bool secret_matches(std::string_view stored_hash, std::string_view secret);
-// 256 random bits in hex.
-std::string new_secret(Random& random);
 
 // What the holder of an attempt presents for the lease of one of its mounts. It follows from the attempt's own secret, so that
 // a start that is repeated is answered as it was without keeping a secret.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "codec/hex.h"
 #include "run/internal.h"
 
 namespace cairn::run {
@@ -126,7 +127,7 @@ Result<PollResult> Nodes::poll(NodeId id, const std::vector<AttemptId>& known, i
         // Its executor is starting.
         CAIRN_TRY([[maybe_unused]] bool seen, catalog::touch_attempt(tx, attempt.id, lease_now));
       } else if (offered) {
-        std::string secret = internal::new_secret(context_.storage.random);
+        std::string secret = codec::random_secret(context_.storage.random);
         CAIRN_TRY(bool stored, catalog::set_attempt_secret(tx, attempt.id, internal::secret_hash(secret)));
         if (stored) result.start.push_back(Offer{attempt.run, attempt.id, std::move(secret)});
       } else if (has_it) {

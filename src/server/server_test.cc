@@ -11,6 +11,7 @@
 #include "api/json.h"
 #include "client/api_client.h"
 #include "codec/crc32c.h"
+#include "codec/hex.h"
 #include "net/transport.h"
 #include "object/memory_store.h"
 #include "server/instance.h"
@@ -210,7 +211,7 @@ TEST_F(ServerTest, OnlyWhoMay) {
   auto reader = connect(reading->secret);
   ASSERT_OK(reader->get_volume("mine", soon()));
   EXPECT_CODE(Code::kNotAllowed, reader->create_volume({"other", {}, {}}, soon()));
-  EXPECT_CODE(Code::kNotAllowed, reader->open_upload("mine", {"x", "", false}, soon()));
+  EXPECT_CODE(Code::kNotAllowed, reader->open_upload("mine", {"x", "", false, {}}, soon()));
   EXPECT_CODE(Code::kNotAllowed, reader->register_node({"n", "", "", 1, 1, 1, 1, {}}, soon()));
 
   auto node = admin_->create_token({"node", "", {"node"}, {}}, soon());
@@ -251,27 +252,39 @@ TEST_F(ServerTest, TheSameRequestIdGivesTheSameAnswer) {
 
   // Opening an upload twice under one id gives one lease, also when both are under way at once.
   net::HeaderList open{{"Cairn-Request-Id", std::string(32, 'c')}};
+  const std::string secret(codec::kSecretDigits, 'e');
+  const std::string body = R"({"source":"here","secret":")" + secret + "\"}";
   std::vector<std::thread> threads;
   std::vector<net::HttpResponse> answers(4);
   for (auto& answer : answers) {
-    threads.emplace_back([&] { answer = send("POST", "/v1/volumes/research/uploads", R"({"source":"here"})", open); });
+    threads.emplace_back([&] { answer = send("POST", "/v1/volumes/research/uploads", body, open); });
   }
   for (auto& thread : threads) thread.join();
   for (const auto& answer : answers) {
     EXPECT_EQ(answer.status, 200) << answer.body;
     EXPECT_EQ(answer.body, answers[0].body);
+    EXPECT_EQ(answer.body.find(secret), std::string::npos) << "answers are kept for days";
   }
-  EXPECT_CODE(Code::kWriterLeaseHeld, connect(instance_->admin_token())->open_upload("research", {"elsewhere", "", false}, soon()));
+  EXPECT_CODE(Code::kWriterLeaseHeld, connect(instance_->admin_token())->open_upload("research", {"elsewhere", "", false, {}}, soon()));
 }
 
 TEST_F(ServerTest, BreakingALeaseAgainByTheSameRequestSparesTheNextHolder) {
   ASSERT_OK(admin_->create_volume({"research", {}, {}}, soon()));
-  ASSERT_OK(admin_->open_upload("research", {"here", "", false}, soon()));
+  ASSERT_OK(admin_->open_upload("research", {"here", "", false, {}}, soon()));
   net::HeaderList id{{"Cairn-Request-Id", std::string(32, 'd')}};
   EXPECT_EQ(send("POST", "/v1/volumes/research/break-lease", "", id).status, 200);
-  ASSERT_OK(admin_->open_upload("research", {"elsewhere", "", false}, soon()));
+  ASSERT_OK(admin_->open_upload("research", {"elsewhere", "", false, {}}, soon()));
   EXPECT_EQ(send("POST", "/v1/volumes/research/break-lease", "", id).status, 200);
-  EXPECT_CODE(Code::kWriterLeaseHeld, admin_->open_upload("research", {"a third place", "", false}, soon()));
+  EXPECT_CODE(Code::kWriterLeaseHeld, admin_->open_upload("research", {"a third place", "", false, {}}, soon()));
+}
+
+TEST_F(ServerTest, AnUploadNeedsASecretThatNobodyCanGuess) {
+  ASSERT_OK(admin_->create_volume({"research", {}, {}}, soon()));
+  for (const char* secret : {"", "abc", "ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789"}) {
+    std::string body = R"({"source":"here","secret":")" + std::string(secret) + "\"}";
+    EXPECT_EQ(code_of(send("POST", "/v1/volumes/research/uploads", body)), Code::kRequestInvalid) << secret;
+  }
+  EXPECT_EQ(code_of(send("POST", "/v1/volumes/research/uploads", R"({"source":"here"})")), Code::kRequestInvalid);
 }
 
 class PackTest : public ServerTest {
@@ -279,7 +292,7 @@ class PackTest : public ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     ASSERT_OK(admin_->create_volume({"research", {}, {}}, soon()));
-    auto upload = admin_->open_upload("research", {"here:/data", "", false}, soon());
+    auto upload = admin_->open_upload("research", {"here:/data", "", false, {}}, soon());
     ASSERT_TRUE(upload) << upload.error().to_string();
     upload_ = *upload;
   }
@@ -322,7 +335,7 @@ TEST_F(PackTest, RangesComeFromTheFile) {
     return put("research", write_tree() + "/", "/");
   }();
   ASSERT_TRUE(sent) << sent.error().to_string();
-  auto upload = admin_->open_upload("research", {"here:/data", "", false}, soon());
+  auto upload = admin_->open_upload("research", {"here:/data", "", false, {}}, soon());
   ASSERT_OK(upload);
   // A second put that was not published leaves a pack to resume from: read it through its GET URL.
   upload_ = *upload;
@@ -339,7 +352,7 @@ TEST_F(PackTest, RangesComeFromTheFile) {
 }
 
 TEST_F(PackTest, ALostLeaseIsSaid) {
-  auto taken = admin_->open_upload("research", {"elsewhere", upload_.secret, false}, soon());
+  auto taken = admin_->open_upload("research", {"elsewhere", upload_.secret, false, {}}, soon());
   ASSERT_OK(taken);
   EXPECT_GT(taken->fence, upload_.fence);
   EXPECT_CODE(Code::kLeaseLost, admin_->heartbeat_upload(upload_.upload, {upload_.secret}, soon()));

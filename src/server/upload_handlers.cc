@@ -6,6 +6,16 @@
 #include "server/seen.h"
 
 namespace cairn::server {
+namespace {
+
+// Answers are stored for days; who opens an upload knows his secret.
+api::Upload without_secret(const volume::OpenUpload& upload) {
+  api::Upload answer = to_api(upload);
+  answer.secret.clear();
+  return answer;
+}
+
+}  // namespace
 
 Result<http::Response> ApiHandlers::open_upload(Call& call) {
   CAIRN_TRY(api::OpenUpload body, call.body<api::OpenUpload>());
@@ -19,10 +29,12 @@ Result<http::Response> ApiHandlers::open_upload(Call& call) {
   request.user_name = call.who.name;
   request.source = body.source;
   request.takeover_secret = body.takeover_secret;
+  if (body.secret.empty()) return Error(Code::kRequestInvalid, "an upload needs a secret of 64 random hex digits");
+  request.secret = body.secret;
   auto also = recording<volume::OpenUpload>(call, "upload.open", "volume", call.name(),
-                                            [](const volume::OpenUpload& upload) { return to_api(upload); });
+                                            without_secret);
   CAIRN_TRY(volume::OpenUpload upload, s_.uploads.open(request, also));
-  return json_response(to_api(upload));
+  return json_response(without_secret(upload));
 }
 
 Result<http::Response> ApiHandlers::heartbeat_upload(Call& call) {

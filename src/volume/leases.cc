@@ -1,7 +1,5 @@
 #include "volume/leases.h"
 
-#include <array>
-
 #include "catalog/leases.h"
 #include "catalog/uploads.h"
 #include "catalog/utf8.h"
@@ -30,13 +28,10 @@ Status check_request(const LeaseRequest& request) {
   if (request.source.size() > kSourceBytesMax || !catalog::is_catalog_text(request.source)) {
     return Error(Code::kRequestInvalid, "the source must be at most 4096 bytes of UTF-8 text");
   }
+  if (!request.secret.empty() && (request.secret.size() != codec::kSecretDigits || !codec::hex_decode(request.secret))) {
+    return Error(Code::kRequestInvalid, "the secret of a lease must be 64 lower-case hex digits");
+  }
   return ok();
-}
-
-std::string new_secret(Random& random) {
-  std::array<uint8_t, 32> bytes;
-  random.fill(bytes);
-  return codec::hex_encode(bytes);
 }
 
 Duration time_of(const Settings& settings, std::string_view kind) {
@@ -108,7 +103,7 @@ Result<Lease> Leases::acquire(catalog::Tx& tx, const LeaseRequest& request) {
   lease.volume = request.volume;
   lease.kind = request.kind;
   lease.holder = request.holder;
-  lease.secret = request.secret.empty() ? new_secret(context_.random) : request.secret;
+  lease.secret = request.secret.empty() ? codec::random_secret(context_.random) : request.secret;
   lease.fence = static_cast<uint64_t>(*fence);
   lease.since = at.now;
   catalog::LeaseRow row;
