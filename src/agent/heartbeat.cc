@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "base/log.h"
 
 namespace cairn::agent {
@@ -23,7 +25,7 @@ Heartbeat::Heartbeat(ServerLink& server, LogSpool& spool, const api::AttemptStar
       interval_(seconds(std::clamp<int64_t>(static_cast<int64_t>(start.heartbeat_seconds), 1, 60))),
       outside_(std::move(outside)), end_(std::move(end)), grace_seconds_(start.grace_seconds) {
   for (const api::MountGrant& mount : start.mounts) {
-    if (mount.upload) uploads_.push_back(*mount.upload);
+    if (mount.upload) leases_.push_back({mount.volume, *mount.upload});
   }
   thread_ = std::thread([this] { loop(); });
 }
@@ -87,11 +89,6 @@ uint64_t Heartbeat::grace_seconds() const {
   return grace_seconds_;
 }
 
-bool Heartbeat::lease_lost() const {
-  std::lock_guard lock(mutex_);
-  return lease_lost_;
-}
-
 bool Heartbeat::flush(Duration timeout) {
   uint64_t wanted = spool_.last_sequence();
   std::unique_lock lock(mutex_);
@@ -101,14 +98,14 @@ bool Heartbeat::flush(Duration timeout) {
 }
 
 void Heartbeat::renew_leases() {
-  for (const api::Upload& upload : uploads_) {
-    Status status = server_.heartbeat_upload(upload, Deadline::after(kCallTimeout, system_clock(), quit_));
+  for (WriterLease& lease : leases_) {
+    if (lease.lost) continue;
+    Status status = server_.heartbeat_upload(lease.upload, Deadline::after(kCallTimeout, system_clock(), quit_));
     // An upload that is closed has no lease either.
-    bool lost = !status && (status.error().code() == Code::kLeaseLost || status.error().code() == Code::kUploadExpired);
-    if (!lost) continue;
-    std::lock_guard lock(mutex_);
-    if (!lease_lost_) log_warning("a writer lease was lost: {}", status.error().to_string());
-    lease_lost_ = true;
+    if (status || (status.error().code() != Code::kLeaseLost && status.error().code() != Code::kUploadExpired)) continue;
+    lease.lost = true;
+    spool_.note(fmt::format("the writer lease of '{}' was lost ({}); what this run changes there is kept aside at its end",
+                            lease.volume, status.error().message()));
   }
 }
 
@@ -161,7 +158,6 @@ bool Heartbeat::beat() {
     grace_seconds_ = answer->grace_seconds;
     end_.cancel();
   }
-  if (!answer->lease_lost.empty()) lease_lost_ = true;
   return advanced && acknowledged_ < spool_.last_sequence();
 }
 

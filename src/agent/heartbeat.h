@@ -1,6 +1,6 @@
 // The attempt's sign of life, from a thread of its own: state, progress and log lines to the server, every writable mount's
-// lease renewed. A server that does not answer changes nothing for the run; one that says stop, or that no longer knows the
-// attempt, cancels `end`.
+// lease renewed. A lease that somebody took is said in the run's log. A server that does not answer changes nothing for the run;
+// one that says stop, or that no longer knows the attempt, cancels `end`.
 //
 // Thread-safe. The destructor ends the thread.
 #pragma once
@@ -38,7 +38,6 @@ class Heartbeat {
 
   bool stop_asked() const;  // by the server
   uint64_t grace_seconds() const;
-  bool lease_lost() const;  // of any mount
   // Waits until the server has every log line so far, or will not take them; false when neither came within `timeout`.
   bool flush(Duration timeout);
 
@@ -51,7 +50,12 @@ class Heartbeat {
   LogSpool& spool_;
   AttemptId attempt_;
   std::string secret_;
-  std::vector<api::Upload> uploads_;
+  struct WriterLease {
+    std::string volume;
+    api::Upload upload;
+    bool lost = false;  // only the thread looks
+  };
+  std::vector<WriterLease> leases_;
   Duration interval_;
   CancelToken outside_;
   CancelToken end_;
@@ -68,7 +72,6 @@ class Heartbeat {
   std::optional<api::SavedState> saved_;
   bool dirty_ = true;
   bool stop_asked_ = false;
-  bool lease_lost_ = false;
   bool failing_ = false;
   uint64_t grace_seconds_;
   uint64_t acknowledged_ = 0;

@@ -266,7 +266,6 @@ template <class V>
 void fields(V& v, AttemptHeartbeatAnswer& b) {
   v.option("stop", b.stop);
   v.option("grace_seconds", b.grace_seconds);
-  v.option("lease_lost", b.lease_lost);
   v.option("log_sequence", b.log_sequence);
 }
 

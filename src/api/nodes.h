@@ -137,7 +137,6 @@ struct HeartbeatAttempt {
 struct AttemptHeartbeatAnswer {
   bool stop = false;
   uint64_t grace_seconds = 60;
-  std::vector<UploadId> lease_lost;  // uploads that are fenced off: send nothing until the end
   uint64_t log_sequence = 0;         // last line stored
 };
 

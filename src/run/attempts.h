@@ -42,7 +42,6 @@ struct AttemptSign {
 struct AttemptAnswer {
   bool stop = false;
   int64_t grace_seconds = 60;
-  std::vector<UploadId> lease_lost;
   int64_t log_sequence = 0;
 };
 

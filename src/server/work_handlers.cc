@@ -380,7 +380,6 @@ Result<api::AttemptHeartbeatAnswer> WorkHandlers::heartbeat_attempt(const Princi
   api::AttemptHeartbeatAnswer answer;
   answer.stop = answered.stop;
   answer.grace_seconds = unsigned_of(answered.grace_seconds);
-  answer.lease_lost = std::move(answered.lease_lost);
   answer.log_sequence = unsigned_of(answered.log_sequence);
   return answer;
 }
