@@ -228,10 +228,10 @@ Status Executor::Impl::report() {
   body.reason = state.reason;
   body.lost_paths = state.lost_paths;
   body.lost_bytes = state.lost_bytes;
-  if (state.snapshot > 0) {
+  if (state.snapshot > 0 || state.saved_step) {
     api::SavedState saved;
     saved.step = state.saved_step;
-    saved.snapshot = state.snapshot;
+    saved.snapshot = state.snapshot;  // 0: an executor may have published and died before it noted the number
     saved.at = clock.now();
     body.saved = saved;
   }

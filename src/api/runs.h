@@ -53,7 +53,7 @@ struct CreateRun {
 
 struct SavedState {
   std::optional<uint64_t> step;
-  uint64_t snapshot = 0;
+  uint64_t snapshot = 0;  // 0 at the end of an attempt: its node does not know
   Time at;
   uint64_t age_seconds = 0;  // "age_s" in JSON; filled by the server when it answers
 };

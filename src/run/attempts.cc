@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "catalog/uploads.h"
 #include "run/internal.h"
 #include "volume/leases.h"
 
@@ -132,6 +133,19 @@ Result<std::vector<GrantedMount>> grants_again(catalog::Tx& tx, RunContext& cont
   return granted;
 }
 
+// What the attempt published last on the run's primary volume, for a node that died before it noted it.
+Result<std::optional<int64_t>> last_published(catalog::Tx& tx, AttemptId attempt, RunId run) {
+  CAIRN_TRY(std::vector<catalog::RunMountRow> mounts, catalog::run_mounts(tx, run));
+  CAIRN_TRY(std::vector<catalog::AttemptGrantRow> grants, catalog::attempt_grants(tx, attempt));
+  for (const catalog::AttemptGrantRow& grant : grants) {
+    auto position = static_cast<size_t>(grant.position);
+    if (!grant.upload || position >= mounts.size() || !mounts[position].primary) continue;
+    CAIRN_TRY(std::optional<catalog::UploadRow> upload, catalog::uploads::find(tx, *grant.upload));
+    if (upload && upload->published_number > 0) return std::optional<int64_t>(upload->published_number);
+  }
+  return std::optional<int64_t>();
+}
+
 }  // namespace
 
 Result<StartedAttempt> Attempts::start(AttemptId id, std::string_view secret) {
@@ -247,7 +261,10 @@ Result<RunView> Attempts::finish(AttemptId id, std::string_view secret, const At
         catalog::RunProgress progress;
         progress.saved_step = end.saved_step;
         progress.saved_snapshot = end.saved_snapshot;
-        if (end.saved_snapshot) progress.saved_at = now;
+        if (!end.saved_snapshot) {
+          CAIRN_TRY(progress.saved_snapshot, last_published(tx, attempt.id, run.id));
+        }
+        if (progress.saved_snapshot) progress.saved_at = now;
         CAIRN_TRY([[maybe_unused]] bool updated, catalog::update_run_progress(tx, run.id, progress));
         if (!is_final(state_of(run))) {
           catalog::RunMove details;

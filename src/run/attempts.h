@@ -52,7 +52,7 @@ struct AttemptEnd {
   std::vector<std::string> lost_paths;
   int64_t lost_bytes = 0;
   std::optional<int64_t> saved_step;
-  std::optional<int64_t> saved_snapshot;
+  std::optional<int64_t> saved_snapshot;  // unknown: what the attempt's upload published last
 };
 
 class Attempts {

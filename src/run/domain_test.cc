@@ -111,6 +111,23 @@ class RunTest : public volume::VolumeTest {
 
 CAIRN_INSTANTIATE_CATALOG(RunTest);
 
+// Its executor was killed between the publication and the note of its number.
+TEST_P(RunTest, WhatWasPublishedIsKnownThoughTheNodeDoesNotSayIt) {
+  make_volume("data");
+  RunView view = make(command("data"));
+  StartedAttempt started = start(make_node());
+  ASSERT_TRUE(beat(started.attempt.id, RunState::kRunning));
+  ASSERT_TRUE(beat(started.attempt.id, RunState::kSyncing));
+  volume::Publication published = publish(*started.mounts[0].upload, {{"a", "1"}});
+  AttemptEnd end = ended(RunState::kFailed);
+  end.saved_step = 7;
+  auto over = attempts_->finish(started.attempt.id, secret_, end);
+  ASSERT_TRUE(over) << over.error().to_string();
+  EXPECT_EQ(over->run.saved_snapshot, std::optional<int64_t>(published.snapshot));
+  EXPECT_EQ(over->run.saved_step, std::optional<int64_t>(7));
+  EXPECT_TRUE(over->run.saved_at);
+}
+
 TEST_P(RunTest, ARunGoesThroughItsStates) {
   volume::VolumeInfo data = make_volume("data");
   RunView view = make(command("data"));

@@ -396,7 +396,7 @@ Status WorkHandlers::finish_attempt(const Principal& who, AttemptId id, const ap
   end.lost_bytes = static_cast<int64_t>(body.lost_bytes);
   if (body.saved) {
     end.saved_step = signed_of(body.saved->step);
-    end.saved_snapshot = static_cast<int64_t>(body.saved->snapshot);
+    if (body.saved->snapshot > 0) end.saved_snapshot = static_cast<int64_t>(body.saved->snapshot);
   }
   CAIRN_TRY([[maybe_unused]] run::RunView view, attempts_.finish(id, body.secret, end));
   // What it held is free for who waits.
