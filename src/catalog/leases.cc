@@ -104,4 +104,11 @@ Status remove_of_volume(Tx& tx, VolumeId volume) {
   return ok();
 }
 
+Result<int64_t> remove_ended(Tx& tx, Time before, int64_t limit) {
+  return tx.update(
+      "delete from leases where id in (select l.id from leases l where l.state = 'ended' and l.ended_us < ?1 "
+      "and not exists (select 1 from uploads u where u.lease_id = l.id) order by l.id limit ?2)",
+      {before.us, limit});
+}
+
 }  // namespace cairn::catalog::leases

@@ -47,6 +47,8 @@ Result<int64_t> end_all(Tx& tx, VolumeId volume, Time now, const std::string& re
 Result<bool> confirm(Tx& tx, LeaseId id, int64_t fence, Time now, LeaseTime lease_now, LeaseTime expires);
 Result<int64_t> end_of_store(Tx& tx, StoreId store, Time now, const std::string& reason);
 Status remove_of_volume(Tx& tx, VolumeId volume);
+// Those that ended before `before` and that no upload names any more.
+Result<int64_t> remove_ended(Tx& tx, Time before, int64_t limit);
 
 }  // namespace leases
 }  // namespace cairn::catalog

@@ -151,6 +151,33 @@ TEST_P(StorageTablesTest, OneWriterIsAnIndex) {
   EXPECT_TRUE(insert(2));
 }
 
+TEST_P(StorageTablesTest, EndedLeasesGoWhenNoUploadNamesThem) {
+  LeaseRow lease;
+  lease.volume = volume_;
+  lease.kind = "upload";
+  lease.holder = "a";
+  for (int64_t fence : {1, 2, 3}) {
+    lease.id = LeaseId::random(random());
+    lease.fence = fence;
+    run([&](Tx& tx) { return leases::insert(tx, lease); });
+    if (fence == 2) {
+      UploadRow upload;
+      upload.id = UploadId::random(random());
+      upload.volume = volume_;
+      upload.store = store_;
+      upload.lease = lease.id;
+      upload.kind = "upload";
+      upload.holder = "a";
+      run([&](Tx& tx) { return uploads::insert(tx, upload); });
+    }
+    if (fence == 3) break;
+    EXPECT_TRUE(value([&](Tx& tx) { return leases::end(tx, lease.id, Time{fence}, "released"); }));
+  }
+  EXPECT_EQ(value([&](Tx& tx) { return leases::remove_ended(tx, Time{1}, 10); }), 0);  // not yet
+  EXPECT_EQ(value([&](Tx& tx) { return leases::remove_ended(tx, Time{9}, 10); }), 1);  // one is named, one is current
+  EXPECT_TRUE(value([&](Tx& tx) { return leases::find(tx, lease.id); }));
+}
+
 TEST_P(StorageTablesTest, PackStates) {
   PackId live = make_pack();
   PackId promised = make_pack({}, false);

@@ -1,8 +1,8 @@
 #include "volume/history.h"
 
-
 #include "base/log.h"
 #include "base/whole_number.h"
+#include "catalog/leases.h"
 #include "catalog/pins.h"
 #include "catalog/publish_ops.h"
 #include "catalog/snapshots.h"
@@ -86,6 +86,7 @@ Result<int64_t> Retention::run_all() {
     CAIRN_CHECK_OK(catalog::pins::remove_of_ended_uploads(tx));
     CAIRN_CHECK_OK(catalog::publish_ops::remove_finished(tx, now - kResultsKept, 10'000));
     CAIRN_CHECK_OK(catalog::uploads::remove_finished(tx, now - kResultsKept, 10'000));
+    CAIRN_CHECK_OK(catalog::leases::remove_ended(tx, now - kResultsKept, 10'000));
     return ok();
   });
   CAIRN_CHECK_OK(cleaned);
