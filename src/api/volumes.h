@@ -81,7 +81,6 @@ struct VolumeList {
   std::vector<Volume> volumes;
 };
 
-
 struct ExpandVolume {
   uint64_t size_bytes = 0;
 };
