@@ -1,4 +1,4 @@
-// What the tests of the loop share: rows from a list, the model of tests/golden/decoder/qwen3_tied, a run put together from parts.
+// What the tests of the loop share: rows from a list, a model of tests/golden/decoder, a run put together from parts.
 #pragma once
 
 #include <charconv>
@@ -64,12 +64,12 @@ inline std::vector<dataset::Row> curve_rows(const nlohmann::json& curve) {
   return rows;
 }
 
-inline std::unique_ptr<Decoder> golden_model() {
+inline std::unique_ptr<Decoder> golden_model(const std::string& name = "qwen3_tied", const DecoderOptions& options = {}) {
   os::FileSystem& files = os::posix_file_system();
-  std::string folder = kGoldenFolder + "decoder/qwen3_tied";
+  std::string folder = kGoldenFolder + "decoder/" + name;
   auto spec = load_decoder_spec(files, folder);
   EXPECT_TRUE(spec);
-  auto model = Decoder::create(*spec, {});
+  auto model = Decoder::create(*spec, options);
   EXPECT_TRUE(model);
   EXPECT_TRUE(load_weights(files, folder, **model));
   return std::move(*model);
