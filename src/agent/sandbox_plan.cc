@@ -1,12 +1,11 @@
 #include "agent/sandbox_plan.h"
 
-#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "agent/node_facts.h"
 #include "base/check.h"
-#include "base/whole_number.h"
+#include "base/gpu_wish.h"
 #include "os/file_system.h"
 #include "os/host.h"
 
@@ -84,31 +83,24 @@ Status check_trainer(const api::AttemptStart& start, const ExecutorSettings& set
 
 Result<GrantedGpus> take_gpus(const std::string& wish, const std::string& locks_dir) {
   GrantedGpus granted;
-  if (wish.empty() || wish == "cpu") return granted;
-  std::string type;
-  std::string_view count_text = wish;
-  if (!std::all_of(wish.begin(), wish.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    size_t colon = wish.find(':');
-    type = wish.substr(0, colon);
-    count_text = colon == std::string::npos ? std::string_view("1") : std::string_view(wish).substr(colon + 1);
-  }
-  std::optional<size_t> count = whole_number<size_t>(count_text);
-  if (!count) return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", wish));
+  CAIRN_TRY(GpuWish wanted, parse_gpu(wish));
+  if (wanted.count == 0) return granted;
+  auto count = static_cast<size_t>(wanted.count);
   CAIRN_CHECK_OK(os::posix_file_system().make_directories(locks_dir, 0700));
   size_t fitting = 0;
   for (const Gpu& gpu : find_gpus()) {
-    if (!type.empty() && gpu.name != type) continue;
+    if (!wanted.type.empty() && gpu.name != wanted.type) continue;
     ++fitting;
-    if (granted.indexes.size() == *count) continue;
+    if (granted.indexes.size() == count) continue;
     auto lock = os::LockFile::try_lock(fmt::format("{}/gpu{}", locks_dir, gpu.index), "cairn agent exec");
     if (!lock) continue;
     granted.indexes.push_back(gpu.index);
     granted.locks.push_back(*std::move(lock));
   }
-  if (granted.indexes.size() < *count) {
+  if (granted.indexes.size() < count) {
     return Error(Code::kGpuTypeUnavailable,
-                 fmt::format("{} GPUs{} were asked for; this node has {}, of which {} are free", *count,
-                             type.empty() ? "" : " of type " + type, fitting, granted.indexes.size()));
+                 fmt::format("{} GPUs{} were asked for; this node has {}, of which {} are free", count,
+                             wanted.type.empty() ? "" : " of type " + wanted.type, fitting, granted.indexes.size()));
   }
   return granted;
 }

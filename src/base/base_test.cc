@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/gpu_wish.h"
 #include "base/ids.h"
 #include "base/quantity.h"
 #include "base/random.h"
@@ -139,6 +140,16 @@ TEST(Quantity, Durations) {
   EXPECT_EQ(*parse_duration("90s"), Duration(seconds(90)));
   EXPECT_EQ(*parse_duration("7d"), Duration(hours(168)));
   for (const char* bad : {"", "7", "d", "-1d", "1.5h", "99999999999d"}) EXPECT_FALSE(parse_duration(bad)) << bad;
+}
+
+TEST(Gpus, WishesAreRead) {
+  EXPECT_EQ(parse_gpu("")->count, 0);
+  EXPECT_EQ(parse_gpu("cpu")->count, 0);
+  EXPECT_EQ(parse_gpu("4")->count, 4);
+  EXPECT_EQ(parse_gpu("nvidia-h200")->type, "nvidia-h200");
+  EXPECT_EQ(parse_gpu("nvidia-h200")->count, 1);
+  EXPECT_EQ(parse_gpu("a100:8")->count, 8);
+  for (const char* wrong : {"-1", "a100:", "a100:x", "99999", "a b", "a100:2:3", "a100:-2"}) EXPECT_FALSE(parse_gpu(wrong)) << wrong;
 }
 
 }  // namespace cairn

@@ -40,11 +40,4 @@ std::vector<std::string> shell_command(const std::vector<std::string>& command);
 // Volume names in `/mnt/<name>` as they appear in the command's words, sorted, each once; only valid volume names.
 std::vector<std::string> mounts_in_command(const std::vector<std::string>& command);
 
-struct GpuWish {
-  int64_t count = 0;
-  std::string type;  // empty: any
-};
-// "", "cpu", "N", "TYPE", "TYPE:N". request_invalid for anything else.
-Result<GpuWish> parse_gpu(std::string_view text);
-
 }  // namespace cairn::run

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/gpu_wish.h"
 #include "run/runs.h"
 
 namespace cairn::run {

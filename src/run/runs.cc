@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/gpu_wish.h"
 #include "run/internal.h"
 #include "volume/leases.h"
 #include "volume/names.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/gpu_wish.h"
 #include "run/runs.h"
 
 namespace cairn::run {

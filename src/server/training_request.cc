@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/gpu_wish.h"
 #include "config/training_config.h"
 #include "config/training_head.h"
 #include "config/training_paths.h"
@@ -110,7 +111,7 @@ Status check_paths(run::RunContext& context, UserId owner, const config::Trainin
 Result<std::string> gpus_for(const std::string& asked, const config::TrainingConfig& config) {
   const int64_t processes = config.num_processes;
   if (asked.empty() && config.gpus_named) return std::to_string(processes);
-  CAIRN_TRY(run::GpuWish wish, run::parse_gpu(asked));
+  CAIRN_TRY(GpuWish wish, parse_gpu(asked));
   if (wish.count == 0) return asked;
   if (!wish.type.empty() && asked.find(':') == std::string::npos) return fmt::format("{}:{}", wish.type, processes);
   if (wish.count < processes) {

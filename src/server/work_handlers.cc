@@ -129,9 +129,9 @@ run::NewMount from_wire(const api::MountRequest& request) {
 
 std::optional<run::RunState> domain_state(api::RunState state) { return run::run_state(api::state_name(state)); }
 
-std::vector<api::GpuInfo> to_wire(const std::vector<run::GpuWish>& gpus) {
+std::vector<api::GpuInfo> to_wire(const std::vector<GpuWish>& gpus) {
   std::vector<api::GpuInfo> wire;
-  for (const run::GpuWish& gpu : gpus) wire.push_back(api::GpuInfo{gpu.type, unsigned_of(gpu.count)});
+  for (const GpuWish& gpu : gpus) wire.push_back(api::GpuInfo{gpu.type, unsigned_of(gpu.count)});
   return wire;
 }
 
@@ -286,7 +286,7 @@ Result<api::RegisteredNode> WorkHandlers::register_node(const Principal& who, co
   facts.memory_bytes = static_cast<int64_t>(body.memory_bytes);
   facts.disk_total_bytes = static_cast<int64_t>(body.disk_total_bytes);
   facts.disk_free_bytes = static_cast<int64_t>(body.disk_free_bytes);
-  for (const api::GpuInfo& gpu : body.gpus) facts.gpus.push_back(run::GpuWish{static_cast<int64_t>(gpu.count), gpu.type});
+  for (const api::GpuInfo& gpu : body.gpus) facts.gpus.push_back(GpuWish{static_cast<int64_t>(gpu.count), gpu.type});
   CAIRN_TRY(catalog::NodeRow node, nodes_.register_node(facts));
   schedule_now();
   api::RegisteredNode answer;
