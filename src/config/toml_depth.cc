@@ -1,20 +1,16 @@
-#include "config/toml_screen.h"
+#include "config/toml_depth.h"
 
 #include <vector>
 
 namespace cairn::config {
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-class Screen {
+class Levels {
  public:
-  explicit Screen(std::string_view text) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-  }
+  explicit Levels(std::string_view text) : text_(text) {}
 
-  std::optional<TomlFlaw> run() {
-    while (at_ < text_.size() && !stray_) {
+  std::optional<uint32_t> run() {
+    while (at_ < text_.size()) {
       char c = text_[at_];
       if (c == '#') {
         skip_to_line_end();
@@ -22,13 +18,11 @@ class Screen {
         skip_string(c);
       } else {
         follow(c);
-        if (header_ + opened_ + key_ > kTomlDepthMax) return TomlFlaw{TomlFlaw::Kind::kTooDeep, line_};
+        if (header_ + opened_ + key_ > kTomlDepthMax) return line_;
         step();
-        stray_ = static_cast<unsigned char>(c) >= 0x80;
       }
     }
-    if (!stray_) return std::nullopt;
-    return TomlFlaw{TomlFlaw::Kind::kStrayCharacter, line_};
+    return std::nullopt;
   }
 
  private:
@@ -71,7 +65,7 @@ class Screen {
     const std::string_view three = quote == '"' ? "\"\"\"" : "'''";
     bool multi_line = text_.substr(at_).starts_with(three);
     at_ += multi_line ? 3 : 1;
-    while (at_ < text_.size() && !stray_) {
+    while (at_ < text_.size()) {
       char c = text_[at_];
       if (c == '\n' && !multi_line) return;  // not closed: no TOML
       if (c == quote && !multi_line) return step();
@@ -81,20 +75,13 @@ class Screen {
         return;
       }
       step();
-      if (c == '\\' && quote == '"' && at_ < text_.size()) skip_escaped();
+      if (c == '\\' && quote == '"' && at_ < text_.size()) step();
     }
-  }
-
-  void skip_escaped() {
-    if (!is_blank(text_[at_])) return step();
-    while (at_ < text_.size() && is_blank(text_[at_])) step();
-    stray_ = at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x80;
   }
 
   std::string_view text_;
   size_t at_ = 0;
   uint32_t line_ = 1;
-  bool stray_ = false;
 
   size_t header_ = 0;         // levels of the [header] above
   size_t key_ = 0;            // dots of the key at hand
@@ -106,6 +93,6 @@ class Screen {
 
 }  // namespace
 
-std::optional<TomlFlaw> screen_toml(std::string_view text) { return Screen(text).run(); }
+std::optional<uint32_t> too_deep_toml(std::string_view text) { return Levels(text).run(); }
 
 }  // namespace cairn::config
