@@ -416,7 +416,11 @@ void random_operation(const std::string& root, SeededRandom& random) {
       break;
     }
     case 11: (void)!::link(some_file().c_str(), some_path().c_str()); break;
-    case 12: (void)!::symlink(random.below(2) ? "a" : "/etc/passwd", some_path().c_str()); break;
+    case 12: {  // out of the volume too; what follows it meets a decoy
+      std::string outside = os::parent_path(root) + "/outside";
+      (void)!::symlink(random.below(2) ? "a" : outside.c_str(), some_path().c_str());
+      break;
+    }
     case 13: {  // a folder becomes a file
       std::string path = some_path();
       remove_tree(path);
