@@ -193,6 +193,12 @@ TEST_P(RunTest, AHeldVolumeRefusesNamingTheHolder) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kWriterLeaseHeld);
   EXPECT_EQ(refused.error().holder(), "put from laptop");
+  // As the CLI asks: a volume that may have to be made.
+  NewRun making = command("data");
+  making.mounts[0].create = true;
+  auto also_refused = runs_->create(alice_, making);
+  ASSERT_FALSE(also_refused);
+  EXPECT_EQ(also_refused.error().holder(), "put from laptop");
   // Reading it is no conflict.
   NewRun reader = command("");
   NewMount mount;

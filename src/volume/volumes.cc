@@ -101,6 +101,14 @@ Result<std::vector<Use>> uses_of(catalog::Tx& tx, const catalog::VolumeRow& volu
   return uses;
 }
 
+Status add_writer(Context& context, catalog::Tx& tx, VolumeInfo& info) {
+  CAIRN_TRY(std::vector<catalog::LeaseRow> current, catalog::leases::list_current(tx, info.id));
+  if (current.empty()) return ok();
+  CAIRN_TRY(Instant at, instant(context, tx));
+  info.writer = lease_summary(current.front(), at);
+  return ok();
+}
+
 }  // namespace
 
 std::string_view state_name(VolumeState state) {
@@ -123,6 +131,7 @@ Result<VolumeInfo> Volumes::create(const Actor& actor, std::string_view name, st
     CAIRN_TRY(std::optional<catalog::VolumeRow> row, catalog::volumes::find_by_name(tx, actor.user, std::string(name)));
     if (!row) return std::optional<VolumeInfo>();
     CAIRN_TRY(VolumeInfo info, answer_existing(*row, size_bytes));
+    CAIRN_CHECK_OK(add_writer(context_, tx, info));
     if (also) CAIRN_CHECK_OK(also(tx, info));
     return std::optional<VolumeInfo>(std::move(info));
   };
@@ -185,13 +194,6 @@ Result<VolumeInfo> Volumes::create_workspace(const Actor& actor, int64_t size_by
 
 namespace {
 
-Status add_writer(Context& context, catalog::Tx& tx, VolumeInfo& info) {
-  CAIRN_TRY(std::vector<catalog::LeaseRow> current, catalog::leases::list_current(tx, info.id));
-  if (current.empty()) return ok();
-  CAIRN_TRY(Instant at, instant(context, tx));
-  info.writer = lease_summary(current.front(), at);
-  return ok();
-}
 
 }  // namespace
 
