@@ -82,7 +82,7 @@ class Get {
     std::string name(store::base_name(source_));
     if (is_folder_) {
       root_path_ = into && !contents ? local + "/" + name : local;
-      return ok();
+      return into && !contents ? refuse_link(root_path_) : ok();
     }
     struct stat st;
     bool existing_folder = ::stat(local.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
@@ -95,6 +95,14 @@ class Get {
     root_path_ = slash == std::string::npos ? "." : slash == 0 ? "/" : local.substr(0, slash);
     file_name_ = slash == std::string::npos ? local : local.substr(slash + 1);
     return ok();
+  }
+
+  // The volume chose this name, not the caller: a link there may lead anywhere.
+  static Status refuse_link(const std::string& path) {
+    struct stat st;
+    if (::lstat(path.c_str(), &st) != 0 || !S_ISLNK(st.st_mode)) return ok();
+    return Error(Code::kPathTypeConflict, path + " is a symbolic link where the folder is to be written",
+                 "remove it, or name the destination itself");
   }
 
   std::string relative_of(const std::string& path) const {

@@ -217,6 +217,11 @@ TEST(Get, NeverWritesThroughALink) {
   ASSERT_FALSE(trapped);
   EXPECT_EQ(trapped.error().code(), Code::kPathTypeConflict);
   EXPECT_EQ(testing::read_local(outside).size(), 1u);
+  // Nor through one in the place of the folder that was asked for.
+  auto folder = world.run(world.options("d", world.out + "/"));
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().code(), Code::kPathTypeConflict);
+  EXPECT_EQ(testing::read_local(outside).size(), 1u);
   // A link where a file goes is replaced, not followed.
   ASSERT_EQ(::unlink((world.out + "/d").c_str()), 0);
   ASSERT_EQ(::symlink((outside + "/g").c_str(), (world.out + "/g").c_str()), 0);
