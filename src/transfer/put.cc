@@ -185,7 +185,7 @@ class Put {
       }
       if (code != Code::kWriterLeaseHeld) return grant;
       // An abandoned upload of the same person and source may be taken over once it was silent for a minute.
-      bool own = !journal.locked_by_other() && grant.error().holder().find(source_name()) != std::string::npos;
+      bool own = !journal.locked_by_other() && grant.error().holder().ends_with(source_name());
       Duration patience = own ? std::max<Duration>(options_.lease_wait, seconds(90)) : options_.lease_wait;
       if (system_clock().monotonic() - started >= patience) return grant;
       if (!told) progress_.notice(Notice::Kind::kWaiting, {}, grant.error().message());
