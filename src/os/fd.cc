@@ -79,6 +79,13 @@ Status write_all(int fd, ByteView data, std::string_view what) {
   return write_loop(data, what, [fd](const uint8_t* at, size_t size, size_t) { return ::write(fd, at, size); });
 }
 
+Status append_whole(int fd, ByteView data, std::string_view what) {
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  Status written = write_all(fd, data, what);
+  if (!written && end >= 0) static_cast<void>(::ftruncate(fd, end) == 0);
+  return written;
+}
+
 Status write_all_at(int fd, uint64_t offset, ByteView data, std::string_view what) {
   return write_loop(data, what, [fd, offset](const uint8_t* at, size_t size, size_t done) {
     return ::pwrite(fd, at, size, static_cast<off_t>(offset + done));

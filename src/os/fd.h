@@ -48,6 +48,8 @@ Result<Fd> open_append_fd(const std::string& path, uint32_t mode);
 
 // `what` names the file in errors.
 Status write_all(int fd, ByteView data, std::string_view what);
+// At the end of a file opened for appending. After an error the file is as it was, as far as it can be cut.
+Status append_whole(int fd, ByteView data, std::string_view what);
 Status write_all_at(int fd, uint64_t offset, ByteView data, std::string_view what);
 // Up to out.size() bytes; less only at the end of the file.
 Result<size_t> read_full(int fd, std::span<uint8_t> out, std::string_view what);

@@ -1,12 +1,18 @@
 // The file system contract on both implementations, and what the memory one loses at a power loss.
 #include "os/file_system.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "os/fd.h"
 #include "os/memory_file_system.h"
+#include "os/timestamp.h"
 #include "testing/file_system_contract.h"
 #include "testing/temporary_folder.h"
 
@@ -157,6 +163,33 @@ TEST(WriteFileAtomic, PowerLossAtEveryOperationLeavesOldOrNew) {
     }
     if (!was_cut) break;
   }
+}
+
+TEST(Fd, WhatCannotBeAppendedWholeIsCutOff) {
+  testing::TemporaryFolder folder;
+  auto fd = open_append_fd(folder / "f", 0644);
+  ASSERT_TRUE(fd);
+  auto bytes = [](std::string_view text) { return ByteView(reinterpret_cast<const uint8_t*>(text.data()), text.size()); };
+  ASSERT_TRUE(append_whole(fd->get(), bytes("row\n"), "f"));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 6;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  Status failed = append_whole(fd->get(), bytes("another row\n"), "f");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(failed);
+  ASSERT_TRUE(append_whole(fd->get(), bytes("next\n"), "f"));
+  EXPECT_EQ(*posix_file_system().read_file(folder / "f", 100), "row\nnext\n");
+}
+
+TEST(Timestamp, FarOnesAreTheFirstAndTheLast) {
+  EXPECT_EQ(nanoseconds_of(1, 5), 1'000'000'005);
+  EXPECT_EQ(nanoseconds_of(-1, 5), -999'999'995);
+  EXPECT_EQ(nanoseconds_of(10'413'792'000, 0), std::numeric_limits<int64_t>::max());  // the year 2300
+  EXPECT_EQ(nanoseconds_of(-100'000'000'000, 0), std::numeric_limits<int64_t>::min());
 }
 
 }  // namespace

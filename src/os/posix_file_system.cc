@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "os/file_system.h"
+#include "os/timestamp.h"
 
 namespace cairn::os {
 namespace {
@@ -155,7 +156,7 @@ class PosixFileSystem final : public FileSystem {
     result.type = type_of(st.st_mode);
     result.size = static_cast<uint64_t>(st.st_size);
     result.mode = st.st_mode & 07777;
-    result.mtime_ns = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
+    result.mtime_ns = nanoseconds_of(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
     return result;
   }
 

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "os/timestamp.h"
 #include "os/tree_internal.h"
 
 namespace cairn::os {
@@ -69,7 +70,7 @@ int open_once(int directory, const std::string& path, int flags, uint32_t mode) 
 }
 
 int64_t nanoseconds(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  return nanoseconds_of(time.tv_sec, time.tv_nsec);
 }
 
 constexpr unsigned kStatMask = STATX_BASIC_STATS;

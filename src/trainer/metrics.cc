@@ -67,7 +67,7 @@ Status Metrics::write_rows(int64_t step, const MetricRow& finite) {
     json["step"] = step;
     json["time"] = static_cast<double>(now.us) / 1e6;
     for (const auto& [name, value] : finite) json[name] = value;
-    result = os::write_all(file_.get(), codec::as_bytes(json.dump() + "\n"), path_);
+    result = os::append_whole(file_.get(), codec::as_bytes(json.dump() + "\n"), path_);
   }
   if (tensorboard_) {
     Status written = tensorboard_->scalars(step, now, finite);

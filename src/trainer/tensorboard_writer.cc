@@ -82,7 +82,7 @@ Status TensorboardWriter::scalars(int64_t step, Time now, const std::vector<std:
   writer.prefixed(summary);
   Bytes frame;
   append_tfrecord(frame, event);
-  return os::write_all(file_.get(), frame, path_);
+  return os::append_whole(file_.get(), frame, path_);
 }
 
 }  // namespace cairn::trainer

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "os/file_system.h"
+#include "os/timestamp.h"
 #include "os/tree.h"
 #include "store/paths.h"
 
@@ -48,8 +49,8 @@ Result<os::EntryStat> stat_following(const std::string& path) {
   out.device = st.st_dev;
   out.inode = st.st_ino;
   out.size = static_cast<uint64_t>(st.st_size);
-  out.mtime_ns = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
-  out.ctime_ns = int64_t{st.st_ctim.tv_sec} * 1'000'000'000 + st.st_ctim.tv_nsec;
+  out.mtime_ns = os::nanoseconds_of(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+  out.ctime_ns = os::nanoseconds_of(st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
   return out;
 }
 
