@@ -9,6 +9,7 @@ void add_version(Verb root) {
     json.add("client", CAIRN_VERSION);
     std::string server = "not configured";
     auto client = context.connect();
+    if (!client && client.error().code() != Code::kNotSignedIn) server = client.error().message();
     if (client) {
       auto answer = (*client)->version(Deadline::after(seconds(5), system_clock(), context.cancel()));
       server = answer ? answer->version : "unreachable: " + answer.error().message();

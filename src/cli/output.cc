@@ -51,6 +51,8 @@ std::string_view usual_hint(Code code) {
     case RetryClass::kReadBack: return "type the command again: it is safe to repeat";
     case RetryClass::kNever: break;
   }
+  if (code == Code::kCancelled) return "type the command again to go on: what was done is kept";
+  if (code != Code::kInternal) return "correct what the message names and type the command again";
   return "the server's log says more: logs/server.log in its data folder";
 }
 
