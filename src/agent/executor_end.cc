@@ -187,13 +187,15 @@ Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSum
                      journal->dir(), names));
   }
   if (!summary.side.empty()) {
-    note(fmt::format("'{}': the changes could not go to the head and are kept as {}; cairn volumes info {} shows them",
-                     mount.grant.volume, summary.side, mount.grant.volume));
+    note(fmt::format("'{}': the changes could not go to the head and are kept aside as {}; cairn volumes get {}@{} reads them, and "
+                     "cairn volumes info {} tells the volume's size and writer",
+                     mount.grant.volume, summary.side, mount.grant.volume, summary.snapshot, mount.grant.volume));
   } else if (summary.published) {
     note(fmt::format("'{}': published snapshot {} ({} files changed, {} deleted, {} bytes sent)", mount.grant.volume,
                      summary.snapshot, summary.files_changed, summary.files_deleted, summary.bytes_sent));
   }
-  if (mount.grant.primary && summary.published) {
+  const bool on_the_head = summary.published && summary.side.empty();
+  if (mount.grant.primary && on_the_head) {
     api::SavedState saved;
     saved.step = step_saved;
     saved.snapshot = summary.snapshot;
@@ -202,8 +204,8 @@ Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSum
   }
   return save([&](JournalState& state) {
     state.synced[mount.index] = true;
-    if (mount.grant.primary && summary.published) state.snapshot = summary.snapshot;
-    if (mount.grant.primary) state.saved_step = step_saved;
+    if (mount.grant.primary && on_the_head) state.snapshot = summary.snapshot;
+    if (mount.grant.primary && summary.side.empty()) state.saved_step = step_saved;
     if (!summary.side.empty()) state.kept_aside = true;
     if (summary.failed > 0) state.keep = true;
   });
