@@ -9,7 +9,7 @@ constexpr std::string_view kMount = "/volume";
 Error wrong(std::string_view spelled, const std::string& why) {
   std::string shown;
   for (char c : spelled.substr(0, 200)) shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-  return Error(Code::kConfigInvalid, "'" + shown + "' " + why,
+  return Error(Code::kConfigInvalid, "'" + shown + "', which " + why,
                "write it relative to the volume (datasets/mine) or as /volume/datasets/mine");
 }
 

@@ -59,6 +59,7 @@ std::string Checkpoints::step_folder(int64_t step) const { return fmt::format("{
 
 Status Checkpoints::save(const CheckpointContents& contents) {
   int64_t step = contents.state.step;
+  CAIRN_CHECK_OK(check_folder(step));
   CAIRN_CHECK_OK(remove(step));
   std::string trainer_folder = step_folder(step) + "/trainer";
   Status written = write(trainer_folder, contents);
@@ -69,9 +70,19 @@ Status Checkpoints::save(const CheckpointContents& contents) {
   if (error.code() == Code::kNoSpaceLeft) {
     auto left = complete();
     std::string good = left && !left->empty() ? fmt::format("the last complete one is step_{}", left->back().step) : "none is complete";
-    error.with_hint(fmt::format("make room and resume; {}; [ckpt] keep_last = 2 keeps fewer", good));
+    error.with_hint(fmt::format("make room and resume; {}; a small [ckpt] keep_last needs less room", good));
   }
   return std::move(error).while_doing(fmt::format("saving the checkpoint of step {} to {}", step, step_folder(step)));
+}
+
+// Behind a link it would lie somewhere else, and never be found.
+Status Checkpoints::check_folder(int64_t step) const {
+  auto stat = files_.stat(step_folder(step));
+  if (stat && stat->type != os::FileType::kDirectory) {
+    return Error(Code::kFileExists, fmt::format("{} is no folder: the checkpoint cannot be saved there", step_folder(step)),
+                 "move it away and resume");
+  }
+  return ok();
 }
 
 Status Checkpoints::write(const std::string& trainer_folder, const CheckpointContents& contents) {
@@ -110,10 +121,10 @@ Status Checkpoints::remove(int64_t step) {
   return ok();
 }
 
-Status Checkpoints::remove_torn() {
+Result<std::map<int64_t, std::string>> Checkpoints::remove_torn() {
   CAIRN_TRY(auto found, torn());
   for (const auto& [step, why] : found) CAIRN_CHECK_OK(remove(step));
-  return ok();
+  return found;
 }
 
 Result<std::vector<int64_t>> Checkpoints::clean(const config::CheckpointSettings& settings) {

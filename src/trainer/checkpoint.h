@@ -53,9 +53,10 @@ class Checkpoints {
   // Deletes what [ckpt] does not keep, never the newest; nothing without a keep_* setting. Gives the steps that went.
   Result<std::vector<int64_t>> clean(const config::CheckpointSettings& settings);
   // What interrupted saves left. Removes nothing when of any checkpoint it cannot be told whether it is complete.
-  Status remove_torn();
+  Result<std::map<int64_t, std::string>> remove_torn();
 
  private:
+  Status check_folder(int64_t step) const;
   Status write(const std::string& trainer_folder, const CheckpointContents& contents);
   // trainer/ of a step, marker first; the step's folder too when nothing else is in it.
   Status remove(int64_t step);

@@ -246,7 +246,7 @@ TEST(Checkpoint, AnErrorOfTheDiskWhileLookingDeletesNothing) {
     for (uint64_t at = 0; at < looks; ++at) {
       SCOPED_TRACE(at);
       files.fail_operation(at, Error(code, "the disk does not answer"));
-      Status removed = checkpoints.remove_torn();
+      auto removed = checkpoints.remove_torn();
       ASSERT_FALSE(removed);
       EXPECT_EQ(removed.error().code(), code);
       EXPECT_TRUE(*files.exists(checkpoints.step_folder(3)));
@@ -272,6 +272,18 @@ TEST(Checkpoint, AFileBehindALinkIsNotTakenForTorn) {
   expect_undecided(files, checkpoints, 1, Code::kDataInvalid);
   std::filesystem::remove(path);
   EXPECT_EQ(checkpoints.torn()->size(), 1u);
+}
+
+TEST(Checkpoint, IsNotSavedBehindALink) {
+  testing::TemporaryFolder folder;
+  Checkpoints checkpoints(os::posix_file_system(), folder / "checkpoints");
+  std::filesystem::create_directories(folder / "checkpoints");
+  std::filesystem::create_directories(folder / "elsewhere");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "checkpoints/step_5");
+  Status saved = save(checkpoints, 5);
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().code(), Code::kFileExists);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "elsewhere"));
 }
 
 TEST(Checkpoint, OfAnotherRun) {

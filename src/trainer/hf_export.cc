@@ -20,7 +20,11 @@ Result<CheckpointPlace> place_of(os::FileSystem& files, const std::string& check
   }
   CAIRN_TRY(bool below, files.exists(folder + "/checkpoints"));
   Checkpoints checkpoints(files, below ? folder + "/checkpoints" : folder);
-  return find_checkpoint(files, {}, checkpoints);
+  auto found = find_checkpoint(files, {}, checkpoints);
+  if (!found && found.error().code() == Code::kFileNotFound) {
+    return Error(Code::kFileNotFound, fmt::format("{} holds no checkpoint", checkpoint), "name a run's folder, or its checkpoints/step_N");
+  }
+  return found;
 }
 
 // The type of the weights is a key of config.json under two names: old and new readers look for either.

@@ -21,7 +21,7 @@ constexpr const char* kHeadName = "lm_head.weight";
 
 Error missing(const std::string& folder, std::string_view what) {
   return Error(Code::kDataMissingOnVolume, fmt::format("{} has no {}", folder, what),
-               "model.name must be a folder with config.json and safetensors weights");
+               "a model is a folder with config.json, and model.safetensors where weights are read");
 }
 
 // File names of an index, each once. A name is a plain one in the same folder.

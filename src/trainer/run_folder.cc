@@ -1,5 +1,7 @@
 #include "trainer/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -39,13 +41,25 @@ void point_latest_at(const std::string& logs, const std::string& attempt) {
   }
 }
 
+// On the folder itself: a file would become part of the volume.
+Result<os::Fd> lock_folder(const std::string& root) {
+  os::Fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return Error::from_errno(errno, root);
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
+  if (errno != EWOULDBLOCK) return Error::from_errno(errno, root);
+  return Error(Code::kBusy, fmt::format("another process trains into {}", root), "wait for it, or choose another output folder");
+}
+
 }  // namespace
 
 std::string mode_name(config::TrainingMode mode) { return mode == config::TrainingMode::kSft ? "sft" : "pretrain"; }
 
 Result<RunFolder> prepare_run_folder(const std::string& root) {
   os::FileSystem& files = os::posix_file_system();
-  RunFolder folder{root, {}};
+  RunFolder folder;
+  folder.root = root;
+  CAIRN_CHECK_OK(files.make_directories(root, 0755));
+  CAIRN_TRY(folder.lock, lock_folder(root));
   std::string logs = root + "/logs";
   for (const std::string& name : {folder.checkpoints(), folder.monitors(), root + "/configs", logs}) {
     CAIRN_CHECK_OK(files.make_directories(name, 0755));

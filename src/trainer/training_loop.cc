@@ -26,6 +26,7 @@ TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::opt
       schedule_(parts.config.scheduler, parts.config.optim.lr, total_schedule_steps),
       throughput_(parts.clock),
       saved_step_(state_.step),
+      samples_before_(state_.total_samples - parts.rows.progress().samples),
       config_sha256_(config_fingerprint(parts.config)) {}
 
 Result<LoopEnd> TrainingLoop::run() {
@@ -106,7 +107,7 @@ void TrainingLoop::count(Outcome& outcome) {
   ++state_.step;
   ++state_.schedule_index;
   state_.total_tokens += tokens_per_step(config_);
-  state_.total_samples = parts_.rows.progress().samples;
+  state_.total_samples = samples_before_ + parts_.rows.progress().samples;
   if (auto loss = outcome.sums.mean_loss()) remember("loss/mean", "loss/perplexity", *loss);
   throughput_.add(tokens_per_step(config_));
 }

@@ -88,6 +88,7 @@ class TrainingLoop {
   Schedule schedule_;
   Throughput throughput_;
   int64_t saved_step_;
+  int64_t samples_before_;  // those of progress that the rows did not give since their beginning
   std::string config_sha256_;
 };
 

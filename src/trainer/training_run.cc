@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "config/training_paths.h"
+#include "trainer/hashing_files.h"
 #include "trainer/run_folder.h"
 #include "trainer/runtime.h"
 #include "trainer/torch_guard.h"
@@ -46,17 +47,31 @@ Result<std::optional<CheckpointPlace>> checkpoint_to_resume(const RunPlan& plan,
   return std::optional<CheckpointPlace>();
 }
 
+// What changes the results without changing a shape.
+Status check_same_computation(const CheckpointPlace& place, const DecoderSpec& saved, const DecoderSpec& spec) {
+  auto differs = [&](std::string_view key, auto theirs, auto ours) -> Status {
+    if (theirs == ours) return ok();
+    return Error(Code::kCheckpointMismatch, fmt::format("{} is of a model with {} = {}, this config's has {}", place.folder, key, theirs, ours),
+                 "give config.json the value the checkpoint was trained with");
+  };
+  CAIRN_CHECK_OK(differs("num_attention_heads", saved.num_heads, spec.num_heads));
+  CAIRN_CHECK_OK(differs("head_dim", saved.head_dim, spec.head_dim));
+  CAIRN_CHECK_OK(differs("rope_theta", saved.rope_theta, spec.rope_theta));
+  return differs("rms_norm_eps", saved.rms_norm_eps, spec.rms_norm_eps);
+}
+
 Status check_same_model(const CheckpointPlace& place, const CheckpointState& state, const DecoderSpec& spec) {
   CAIRN_TRY(DecoderSpec saved, parse_decoder_spec(state.model_config, place.folder + "/trainer/state.json"));
   std::vector<ParameterSpec> theirs = parameter_specs(saved);
   std::vector<ParameterSpec> ours = parameter_specs(spec);
   for (size_t i = 0; i < std::min(theirs.size(), ours.size()); ++i) {
     if (theirs[i].name == ours[i].name && theirs[i].shape == ours[i].shape) continue;
-    return Error(Code::kCheckpointMismatch, fmt::format("{} is of another model: '{}' against this config's '{}'", place.folder,
-                                                        theirs[i].name, ours[i].name),
+    return Error(Code::kCheckpointMismatch,
+                 fmt::format("{} is of another model: '{}' [{}] against this config's '{}' [{}]", place.folder, theirs[i].name,
+                             fmt::join(theirs[i].shape, ", "), ours[i].name, fmt::join(ours[i].shape, ", ")),
                  "name the model the checkpoint was trained from");
   }
-  if (theirs.size() == ours.size()) return ok();
+  if (theirs.size() == ours.size()) return check_same_computation(place, saved, spec);
   return Error(Code::kCheckpointMismatch, fmt::format("{} is of a model with {} tensors, this config's has {}", place.folder,
                                                       theirs.size(), ours.size()),
                "name the model the checkpoint was trained from");
@@ -139,6 +154,16 @@ Result<RunLog> open_log(const RunPlan& plan, const RunFolder& folder, Clock& clo
   return RunLog::open(settings, clock);
 }
 
+bool has_other_tokenizer(const Prepared& prepared) {
+  if (prepared.tokenizer_folder.empty()) return false;
+  for (const CheckpointFile& file : prepared.resume->marker.files) {
+    if (file.path != "tokenizer/tokenizer.json") continue;
+    auto digest = hash_file(os::posix_file_system(), prepared.tokenizer_folder + "/tokenizer.json");
+    return digest && digest->hex() != file.sha256;
+  }
+  return false;
+}
+
 void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const RuntimeFacts& facts, const DeviceFacts& device,
               bool bfloat16) {
   const config::TrainingConfig& config = plan.config;
@@ -155,12 +180,15 @@ void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const 
   log.info(fmt::format("Resuming from {}", prepared.resume->folder));
   const std::string& then = prepared.resume_state->config_sha256;  // an imported model has none
   if (!then.empty() && then != config_fingerprint(config)) log.warning("the config is not the one that the checkpoint was made with");
+  if (has_other_tokenizer(prepared)) log.warning("the tokenizer is not the one that the checkpoint was made with");
 }
 
 // Only the first process touches the run folder; the others learn its names.
 Result<RunFolder> run_folder(const RunPlan& plan) {
   if (plan.membership.rank == 0) return prepare_run_folder(plan.output_dir);
-  return RunFolder{plan.output_dir, {}};
+  RunFolder folder;
+  folder.root = plan.output_dir;
+  return folder;
 }
 
 Status seed_torch(uint64_t seed, const std::optional<CheckpointState>& saved) {
@@ -204,7 +232,8 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   CAIRN_TRY(std::unique_ptr<ProcessGroup> group, ProcessGroup::join(plan.membership, device));
   if (group->is_first()) {
     CAIRN_CHECK_OK(save_resolved_config(folder, plan.config));
-    CAIRN_CHECK_OK(checkpoints.remove_torn());
+    CAIRN_TRY(auto torn, checkpoints.remove_torn());
+    for (const auto& [step, why] : torn) log.warning(fmt::format("{}; it was removed", why));
   }
   DeviceFacts device_facts = group->is_first() ? DeviceFacts(device) : DeviceFacts();
   describe(log, plan, prepared, facts, device_facts, bfloat16);
@@ -222,6 +251,10 @@ Result<int> run_logged(const RunPlan& plan, const RunFolder& folder, RunLog& log
   LoopParts parts{plan.config, *model, *optimizer, *prepared.rows.train, validation ? &*validation : nullptr, *group, checkpoints,
                   metrics, log, stop, clock, device_facts, prepared.model_folder, prepared.tokenizer_folder};
   std::optional<int64_t> total = schedule_steps(plan, state);
+  if (plan.config.max_steps && state.step >= *plan.config.max_steps) {
+    log.warning(fmt::format("the checkpoint is of step {} and max_steps is {}: there is nothing left to train", state.step,
+                            *plan.config.max_steps));
+  }
   TrainingLoop loop(parts, std::move(state), total);
   CAIRN_TRY(LoopEnd end, loop.run());
   if (end == LoopEnd::kStopped) return kExitStopped;
