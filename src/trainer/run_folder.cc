@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 
@@ -41,12 +42,11 @@ void point_latest_at(const std::string& logs, const std::string& attempt) {
   }
 }
 
-// On the folder itself: a file would become part of the volume.
+// On the folder itself: a file would become part of the volume. Some network file systems know no such lock; then there is none.
 Result<os::Fd> lock_folder(const std::string& root) {
   os::Fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return Error::from_errno(errno, root);
-  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) return folder;
-  if (errno != EWOULDBLOCK) return Error::from_errno(errno, root);
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return folder;
   return Error(Code::kBusy, fmt::format("another process trains into {}", root), "wait for it, or choose another output folder");
 }
 
