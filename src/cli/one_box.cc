@@ -122,7 +122,11 @@ Status OneBox::check_agent_file(const config::ServerSettings& server) {
   CAIRN_TRY(config::AgentSettings agent, config::parse_agent_settings(text, path));
   CAIRN_CHECK_OK(hide_from_runs(server, agent, text));
   ready_.url = connect_url(server);
-  if (server.certificate_file.empty()) return ok();
+  if (server.certificate_file.empty()) {
+    if (agent.server_url == ready_.url || !agent.server_url.starts_with("http://127.0.0.1:")) return ok();
+    return Error(Code::kConfigInvalid, fmt::format("{} says {}, and the server listens on {}", path, agent.server_url, listen_text(server)),
+                 fmt::format("set server_url = \"{}\" there", ready_.url));
+  }
   if (!agent.server_url.starts_with("https://")) {
     return Error(Code::kConfigInvalid,
                  fmt::format("{} says {}, and the server at {} has a certificate ({})", path, agent.server_url, listen_text(server),
