@@ -9,6 +9,7 @@
 #include "catalog/volumes.h"
 #include "object/memory_store.h"
 #include "testing/catalog_fixture.h"
+#include "testing/status_macros.h"
 #include "testing/storage_client.h"
 #include "volume/gc.h"
 #include "volume/leases.h"
@@ -16,20 +17,6 @@
 #include "volume/reads.h"
 #include "volume/uploads.h"
 #include "volume/volumes.h"
-
-#define ASSERT_OK(...)                                               \
-  do {                                                               \
-    auto assert_status = (__VA_ARGS__);                              \
-    ASSERT_TRUE(assert_status) << assert_status.error().to_string(); \
-  } while (false)
-#define EXPECT_CODE(code_value, ...)                                                                                  \
-  do {                                                                                                                \
-    auto expect_status = (__VA_ARGS__);                                                                               \
-    EXPECT_FALSE(expect_status);                                                                                      \
-    if (!expect_status) {                                                                                             \
-      EXPECT_EQ(wire_name(expect_status.error().code()), wire_name(code_value)) << expect_status.error().to_string(); \
-    }                                                                                                                 \
-  } while (false)
 
 namespace cairn::volume {
 
