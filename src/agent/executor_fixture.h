@@ -126,6 +126,14 @@ class ExecutorTest : public ::testing::Test {
     return status ? status->shell_code() : -1;
   }
 
+  // Whoever opens the journal next finds that the machine was started again since.
+  JournalState reboot() {
+    JournalState state = *Journal::peek(journal_);
+    state.boot_id = "another boot";
+    spit(journal_ + "/state", format_state(state));
+    return state;
+  }
+
   void wait_for_log(const std::string& text) {
     for (int i = 0; i < 600; ++i) {
       if (slurp(world_ / "log").find(text) != std::string::npos) return;

@@ -133,9 +133,7 @@ TEST_F(ExecutorTest, AfterARebootTheServerHearsOfItBeforeAnythingIsPublished) {
   ASSERT_TRUE(process.kill(SIGKILL));
   ASSERT_TRUE(process.wait(Deadline::after(seconds(30))));
   EXPECT_TRUE(fs::exists(world_ / "kept"));  // the lower waits for the upper
-  JournalState state = *Journal::peek(journal_);
-  state.boot_id = "another boot";
-  spit(journal_ + "/state", format_state(state));
+  reboot();
   execute();
   EXPECT_TRUE(fs::exists(world_ / "rebooted"));
   EXPECT_EQ(finish()[3], "the node was restarted while the run was running");
@@ -150,9 +148,7 @@ TEST_F(ExecutorTest, LinesWrittenAfterAPowerLossFollowThoseTheServerHas) {
   wait_for_log("three");
   ASSERT_TRUE(process.kill(SIGKILL));
   ASSERT_TRUE(process.wait(Deadline::after(seconds(30))));
-  JournalState state = *Journal::peek(journal_);
-  state.boot_id = "another boot";
-  spit(journal_ + "/state", format_state(state));
+  reboot();
   fs::resize_file(journal_ + "/lines", 0);
   execute();
   std::string log = slurp(world_ / "log");
@@ -164,10 +160,7 @@ TEST_F(ExecutorTest, AfterARebootWhilePublishingTheServerHearsOfItFirst) {
   assign("echo w > /volume/written", {mount("data", true)});
   os::Process process = spawn("sync");
   ASSERT_TRUE(process.wait(Deadline::after(seconds(60))));
-  JournalState state = *Journal::peek(journal_);
-  ASSERT_EQ(state.phase, Phase::kExited);
-  state.boot_id = "another boot";
-  spit(journal_ + "/state", format_state(state));
+  ASSERT_EQ(reboot().phase, Phase::kExited);
   execute();
   EXPECT_TRUE(fs::exists(world_ / "rebooted"));
   EXPECT_EQ(finish()[0], "COMPLETED");

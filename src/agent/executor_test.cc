@@ -341,9 +341,11 @@ TEST_F(ExecutorTest, AFileThatCannotBeReadDoesNotHideWhatWasPublished) {
 
 TEST_F(ExecutorTest, LogFilesThatTheRunRemovedAreWrittenAgain) {
   volume("data", {});
-  assign("echo one; rm $CAIRN_OUTPUT_DIR/logs/stdout.log; ln -s /etc/passwd $CAIRN_OUTPUT_DIR/logs/stdout.log; echo two",
+  spit(world_ / "decoy", "theirs");
+  assign("echo one; rm $CAIRN_OUTPUT_DIR/logs/stdout.log; ln -s " + (world_ / "decoy") + " $CAIRN_OUTPUT_DIR/logs/stdout.log; echo two",
          {mount("data", true)});
   execute();
+  EXPECT_EQ(slurp(world_ / "decoy"), "theirs");
   EXPECT_EQ(slurp(output("data", "logs/stdout.log")), "one\ntwo\n");
   EXPECT_FALSE(fs::is_symlink(output("data", "logs/stdout.log")));
 }
