@@ -33,6 +33,7 @@ size_t display_width(std::string_view text) {
 
 // The next step where an error says none of its own. Never empty.
 std::string_view usual_hint(Code code) {
+  constexpr std::string_view kServerLog = "the server's log may say more: logs/server.log in its data folder";
   constexpr std::pair<Code, std::string_view> kHints[] = {
       {Code::kPathInvalid, "a path on a volume has no '.' or '..', names of 1 to 255 bytes, and at most 4,096 bytes in all"},
       {Code::kPathNotFound, "see what is there: cairn volumes ls NAME"},
@@ -41,6 +42,10 @@ std::string_view usual_hint(Code code) {
       {Code::kConfigInvalid, "correct the file and type the command again"},
       {Code::kNoSpaceLeft, "free some space and type the command again: what was done is kept"},
       {Code::kOutcomeUnknown, "type the command again: it is safe to repeat"},
+      {Code::kCancelled, "type the command again to go on: what was done is kept"},
+      {Code::kInternal, kServerLog},
+      {Code::kIoError, kServerLog},
+      {Code::kDataCorrupt, kServerLog},
   };
   for (const auto& [known, hint] : kHints) {
     if (known == code) return hint;
@@ -51,9 +56,7 @@ std::string_view usual_hint(Code code) {
     case RetryClass::kReadBack: return "type the command again: it is safe to repeat";
     case RetryClass::kNever: break;
   }
-  if (code == Code::kCancelled) return "type the command again to go on: what was done is kept";
-  if (code != Code::kInternal) return "correct what the message names and type the command again";
-  return "the server's log says more: logs/server.log in its data folder";
+  return "correct what the message names and type the command again";
 }
 
 }  // namespace
