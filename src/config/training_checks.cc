@@ -117,7 +117,8 @@ void check_outputs(TomlSection top, const TrainingConfig& config) {
   if (!path) return;
   std::string name = path->substr(path->rfind('/') == std::string::npos ? 0 : path->rfind('/') + 1);
   std::string digits = name.starts_with("step_") ? name.substr(5) : "";
-  bool right = !digits.empty() && digits.size() <= 15 && digits.find_first_not_of("0123456789") == std::string::npos && (digits[0] != '0' || digits == "0");
+  bool right = !digits.empty() && digits.size() <= 15 && digits.find_first_not_of("0123456789") == std::string::npos &&
+               (digits[0] != '0' || digits == "0");
   if (!right) {
     section.complain("dir", "is '" + name + "' by name, and a checkpoint is a folder step_N",
                      "write it like runs/RUN/checkpoints/step_100");

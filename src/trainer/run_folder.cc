@@ -10,12 +10,17 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/whole_number.h"
 #include "codec/bytes.h"
 #include "os/file_system.h"
 
 namespace cairn::trainer {
 namespace {
+
+// A trainer that was killed may take a moment to be gone with its processes.
+constexpr int kLockTries = 20;
+constexpr Duration kLockPause = milliseconds(100);
 
 Result<int64_t> attempt_number(os::FileSystem& files, const std::string& logs) {
   const char* told = std::getenv("CAIRN_ATTEMPT");
@@ -46,7 +51,10 @@ void point_latest_at(const std::string& logs, const std::string& attempt) {
 Result<os::Fd> lock_folder(const std::string& root) {
   os::Fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return Error::from_errno(errno, root);
-  if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return folder;
+  for (int tries = 0; tries < kLockTries; ++tries) {
+    if (tries > 0) system_clock().sleep_for(kLockPause);
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return folder;
+  }
   return Error(Code::kBusy, fmt::format("another process trains into {}", root), "wait for it, or choose another output folder");
 }
 

@@ -220,6 +220,27 @@ class Whole(TrainerTest):
         with open(f"{self.output}/whole/configs/pretrain.json") as file:
             self.assertEqual(file.read(), before)
 
+    def test_what_is_not_as_it_was_when_a_run_resumes(self):
+        shutil.copytree(f"{self.volume}/model", f"{self.volume}/changed")
+        self.addCleanup(shutil.rmtree, f"{self.volume}/changed")
+        original = text(f"{self.volume}/changed/config.json")
+        body = PRETRAIN.replace('name = "model"', 'name = "changed"')
+        config = self.config(body, "[ckpt]\ninterval = 2", steps=4)
+        resumed = self.config(body, "[ckpt]\n[resume]", steps=5)
+        self.train(config)
+        for key, value in (("rope_theta", 5e5), ("rms_norm_eps", 0.1)):
+            write(f"{self.volume}/changed/config.json", json.dumps(json.loads(original) | {key: value}))
+            self.assertIn(key, self.train(resumed, expect=3).err)
+        write(f"{self.volume}/changed/config.json", original)
+        with open(f"{self.volume}/changed/tokenizer.json", "a") as file:
+            file.write("\n")
+        os.remove(f"{self.output}/run/checkpoints/step_4/trainer/.metadata")
+        said = self.train(resumed).out
+        self.assertIn("step_4 is not complete: it has no marker trainer/.metadata; it was removed", said)
+        self.assertIn("Resuming from", said)
+        self.assertIn("the tokenizer is not the one", said)
+        self.assertIn("there is nothing left to train", self.train(resumed).out)
+
     def test_fine_tuning_resumes_exactly(self):
         config = self.config(SFT, "[model.debug]\nrandom_init = true\n[ckpt]\ninterval = 4", model="model", steps=8)
         self.train(config, output="whole")
@@ -323,6 +344,15 @@ class Ends(TrainerTest):
         rest, _ = process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("process 1 of 2 failed: killed by signal 9", rest)
+
+    def test_one_trainer_in_an_output_folder(self):
+        process = self.start(self.config(PRETRAIN, "[ckpt]\ninterval = 1\nkeep_last = 2", steps=100000))
+        self.wait_for(process, "Saved checkpoint")
+        refused = self.pretrain("[resume]", expect=8)
+        self.assertIn("another process trains into", refused.err)
+        process.kill()
+        process.wait()
+        self.pretrain("[ckpt]\n[resume]", steps=self.steps()[-1] + 1)
 
     def test_killed_while_it_saves_it_resumes_from_a_whole_checkpoint(self):
         rng = random.Random(4)
