@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from cairn_box import Box, BoxTest, main, noise, read, tree, wait_until, write
+from cairn_box import Box, BoxTest, free_port, main, noise, read, tree, wait_until, write
 
 
 class TokensTest(BoxTest):
@@ -167,6 +167,21 @@ class TlsBoxTest(unittest.TestCase):
         self.box.url = f"https://127.0.0.1:{self.box.port}"
         config = write(self.box.local("client.toml"), f'ca_file = "{self.certificate}"\n')
         self.assertEqual(self.box.json("whoami", env={"CAIRN_CONFIG": config})["user"], "admin")
+
+
+class PortTest(unittest.TestCase):
+    """`cairn up` after the port in server.toml was changed."""
+
+    def test_the_agent_is_not_left_at_the_old_one(self):
+        box = Box("port")
+        self.addCleanup(box.stop)
+        box.down()
+        old, new = f"127.0.0.1:{box.port}", f"127.0.0.1:{free_port()}"
+        server, agent = f"{box.data}/server.toml", f"{box.data}/agent.toml"
+        write(server, read(server).decode().replace(old, new))
+        error = box.json("up", "--data", box.data, "--detach", expect=None, timeout=60)["error"]
+        self.assertIn(f"agent.toml says http://{old}, and the server listens on {new}", error["message"])
+        self.assertIn(f'set server_url = "http://{new}"', error["message"] + error["hint"])
 
 
 class HiddenTest(unittest.TestCase):
