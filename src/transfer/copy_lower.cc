@@ -136,6 +136,7 @@ class LowerCopy {
       if (entry.entry.kind != store::EntryKind::kFile) CAIRN_CHECK_OK(folder->set_mtime(name, entry.entry.mtime_ns));
       CAIRN_TRY(os::EntryStat stat, folder->stat(name));
       entry.identity = FileIdentity{stat.device, stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns};
+      entry.entry.mtime_ns = stat.mtime_ns;  // a time that this file system cannot hold is no change
       CAIRN_CHECK_OK(writer.add(entry));
       CAIRN_CHECK_OK(copy_chunks(*manifest, writer));
     }

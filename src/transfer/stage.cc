@@ -257,15 +257,27 @@ class Staging {
       case store::EntryKind::kSymlink: right = stat->type == os::FileType::kSymlink; break;
     }
     if (e.kind != store::EntryKind::kSymlink) right = right && stat->mode == (e.mode & kModeKept);
-    if (!right || stat->mtime_ns != e.mtime_ns) return incomplete("'" + store::escape_for_display(e.path) + "' differs");
+    if (right && stat->mtime_ns != e.mtime_ns) right = holds_no_better(*folder, e, *stat);
+    if (!right) return incomplete("'" + store::escape_for_display(e.path) + "' differs");
     counts += store::EntryView(e).counts();
     entry.identity = identity_of(*stat);
     entry.same_metadata = false;
     entry.local.clear();
-    // As it stands here: a sync must not see a stripped bit as a change.
+    // As it stands here: a sync must not see a stripped bit or a time cut short as a change.
     entry.entry.mode &= kModeKept;
+    entry.entry.mtime_ns = stat->mtime_ns;
     CAIRN_CHECK_OK(writer.add(entry));
     return copy_chunks(listing, writer);
+  }
+
+  // Whether the file system itself gives that time back: ext4 knows no time before 1901, others no part of a second.
+  static bool holds_no_better(const os::Directory& folder, const store::Entry& entry, os::EntryStat& stat) {
+    std::string_view name = store::base_name(entry.path);
+    if (!folder.set_mtime(name, entry.mtime_ns)) return false;
+    auto again = folder.stat(name);
+    if (!again || again->inode != stat.inode || again->mtime_ns != stat.mtime_ns) return false;
+    stat = *again;
+    return true;
   }
 
   const NodeCacheOptions& options_;

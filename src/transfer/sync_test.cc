@@ -314,6 +314,22 @@ TEST(Stage, PinsTheSameSnapshotAgainWhenThePinDied) {
   EXPECT_EQ(testing::read_local(staged->tree_dir)["a"].data, "one");
 }
 
+TEST(Stage, ATimeThatTheFileSystemCannotHoldIsNoDamageAndNoChange) {
+  constexpr int64_t kYear1850 = -3'786'825'600 * 1'000'000'000;
+  World world;
+  testing::write_local(world.src + "/old", "a letter");
+  world.put_all();
+  FakeRemote::Tree tree = world.remote.head();
+  tree["old"].mtime_ns = kYear1850;
+  world.remote.set_head(tree);
+  auto staged = world.stage();
+  ASSERT_TRUE(staged) << staged.error().to_string();
+  world.start_copy();
+  auto summary = world.sync_all(true);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->files_changed, 0u);
+}
+
 TEST(Stage, DamageInTheStoreIsVolumeSyncIncomplete) {
   World world;
   testing::write_local(world.src + "/a", "right");
