@@ -33,7 +33,7 @@ Result<api::Run> start(Context& context, client::ApiClient& client, const Option
   if (!options.no_upload) {
     CAIRN_TRY(request.workspace, upload_working_directory(context, client));
   }
-  auto run = client.create_run(request, context.call());
+  auto run = submit_run(context, client, request);
   if (!run && !request.workspace.empty() && run.error().code() != Code::kOutcomeUnknown) {
     static_cast<void>(client.delete_volume(request.workspace, true, Deadline::after(seconds(10))));
   }

@@ -71,7 +71,7 @@ Result<int> start(Context& context, const TrainOptions& options) {
   request.queue = options.queue;
   if (options.dry_run) return check_only(context, options, text, head);
   CAIRN_TRY(client::ApiClient * client, context.connect());
-  CAIRN_TRY(api::Run run, client->create_run(request, context.call()));
+  CAIRN_TRY(api::Run run, submit_run(context, *client, request));
   Output& output = context.output();
   if (output.json()) {
     output.document(JsonText().add("id", run.id.hex()).str());

@@ -23,7 +23,9 @@ void add_volumes_delete(Verb volumes) {
         if (!options->yes) {
           CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", options->name));
         }
-        CAIRN_CHECK_OK(client->delete_volume(options->name, options->purge, context.call()));
+        CAIRN_CHECK_OK(context.change({options->name}, [&] {
+          return client->delete_volume(options->name, options->purge, context.call());
+        }));
         if (output.json()) {
           output.document(JsonText()
                               .add("name", options->name)

@@ -70,7 +70,9 @@ void add_volumes_rm(Verb volumes) {
             CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", options->name));
           }
         }
-        CAIRN_TRY(api::Published published, client->remove_paths(options->name, body, context.call()));
+        CAIRN_TRY(api::Published published, context.change({options->name}, [&] {
+          return client->remove_paths(options->name, body, context.call());
+        }));
         if (output.json()) {
           output.document(JsonText()
                               .add("snapshot", published.snapshot)

@@ -11,6 +11,7 @@
 #include "os/file_system.h"
 #include "os/terminal.h"
 #include "transfer/api_remote.h"
+#include "transfer/journal.h"
 
 namespace cairn::cli {
 namespace {
@@ -109,6 +110,15 @@ std::unique_ptr<client::ApiClient> Context::make_client(const std::string& url, 
 
 std::unique_ptr<transfer::Remote> Context::remote(const std::string& volume) {
   return transfer::make_api_remote(*client_, volume);
+}
+
+bool Context::end_dead_uploads(const std::vector<std::string>& volumes, const Error& refusal) {
+  if (refusal.code() != Code::kWriterLeaseHeld) return false;
+  uint64_t ended = 0;
+  for (const std::string& volume : volumes) {
+    ended += transfer::end_abandoned_uploads(*remote(volume), transfer::default_state_dir(), call());
+  }
+  return ended > 0;
 }
 
 Result<VolumeAtSnapshot> parse_volume_at(const std::string& text) {

@@ -57,6 +57,14 @@ class Context {
   std::unique_ptr<client::ApiClient> make_client(const std::string& url, const std::string& token, const std::string& ca_file);
   // One volume for a transfer. REQUIRES: connect() succeeded.
   std::unique_ptr<transfer::Remote> remote(const std::string& volume);
+  // Makes a change to `volumes`, and once more when the first was refused for the lease of an upload that died on this machine.
+  // REQUIRES: connect() succeeded.
+  template <typename Change>
+  auto change(const std::vector<std::string>& volumes, Change&& change) -> decltype(change()) {
+    auto first = change();
+    if (first || !end_dead_uploads(volumes, first.error())) return first;
+    return change();
+  }
 
   // There was a `--` on the command line, or a verb that hands its arguments on.
   bool has_rest = false;
@@ -67,6 +75,7 @@ class Context {
   GlobalOptions global_;
   Output output_;
   net::Transport& transport(const std::string& ca_file);
+  bool end_dead_uploads(const std::vector<std::string>& volumes, const Error& refusal);
 
   std::map<std::string, std::shared_ptr<net::Transport>> transports_;  // by ca_file; they outlive the clients made of them
   std::unique_ptr<client::ApiClient> client_;

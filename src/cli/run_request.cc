@@ -120,4 +120,12 @@ Result<std::string> upload_working_directory(Context& context, client::ApiClient
   return workspace.name;
 }
 
+Result<api::Run> submit_run(Context& context, client::ApiClient& client, const api::CreateRun& request) {
+  std::vector<std::string> written;
+  for (const api::MountRequest& mount : request.mounts) {
+    if (!mount.read_only) written.push_back(mount.volume);
+  }
+  return context.change(written, [&] { return client.create_run(request, context.call()); });
+}
+
 }  // namespace cairn::cli

@@ -25,4 +25,7 @@ Result<std::vector<api::MountRequest>> mount_requests(const MountOptions& option
 // request_too_large above 2 GiB, naming the size and `--no-upload`.
 Result<std::string> upload_working_directory(Context& context, client::ApiClient& client);
 
+// Submits a run. As Context::change on the volumes it writes.
+Result<api::Run> submit_run(Context& context, client::ApiClient& client, const api::CreateRun& request);
+
 }  // namespace cairn::cli

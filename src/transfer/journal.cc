@@ -6,15 +6,18 @@
 #include "codec/crc32c.h"
 #include "codec/digest.h"
 #include "os/file_system.h"
+#include "os/host.h"
 
 #include <unistd.h>
 
 namespace cairn::transfer {
 namespace {
 
-constexpr std::string_view kMagic = "CJN1";
+constexpr std::string_view kMagic = "CJN2";
 constexpr size_t kSecretBytesMax = 1024;
-constexpr size_t kFileBytesMax = 4096;
+constexpr size_t kScopeBytesMax = 4096;
+constexpr size_t kFileBytesMax = 8192;
+constexpr size_t kJournalsMax = 10'000;
 
 std::string default_dir(const char* variable, const char* below_home) {
   if (const char* value = std::getenv(variable); value != nullptr && value[0] == '/') return std::string(value) + "/cairn";
@@ -22,20 +25,39 @@ std::string default_dir(const char* variable, const char* below_home) {
   return "/tmp/cairn-" + std::to_string(::geteuid());
 }
 
+std::string uploads_dir(const std::string& dir) { return dir + "/uploads"; }
+std::string lock_line() { return "cairn put, pid " + std::to_string(::getpid()); }
+
 }  // namespace
 
 std::string default_state_dir() { return default_dir("XDG_STATE_HOME", "/.local/state/cairn"); }
 std::string default_cache_dir() { return default_dir("XDG_CACHE_HOME", "/.cache/cairn"); }
 
 Result<std::unique_ptr<Journal>> Journal::open(const std::string& dir, const std::string& source) {
-  std::string folder = dir + "/uploads";
+  std::string folder = uploads_dir(dir);
   CAIRN_CHECK_OK(os::posix_file_system().make_directories(folder, 0700));
   std::string path = folder + "/" + codec::sha256(codec::as_bytes(source)).hex().substr(0, 32);
-  auto lock = os::LockFile::try_lock(path + ".lock", "cairn put, pid " + std::to_string(::getpid()));
+  auto lock = os::LockFile::try_lock(path + ".lock", lock_line());
   if (!lock && lock.error().code() != Code::kBusy) return std::move(lock).error();
   os::LockFile held;
   if (lock) held = std::move(*lock);
   return std::unique_ptr<Journal>(new Journal(std::move(path), std::move(held)));
+}
+
+std::vector<std::unique_ptr<Journal>> Journal::abandoned(const std::string& dir, const std::string& scope) {
+  std::vector<std::unique_ptr<Journal>> found;
+  auto names = os::posix_file_system().list(uploads_dir(dir), {}, kJournalsMax);
+  if (!names) return found;
+  for (const os::DirectoryEntry& file : *names) {
+    if (file.name.ends_with(".lock")) continue;
+    std::string path = uploads_dir(dir) + "/" + file.name;
+    auto lock = os::LockFile::try_lock(path + ".lock", lock_line());
+    if (!lock) continue;
+    std::unique_ptr<Journal> journal(new Journal(std::move(path), std::move(*lock)));
+    std::optional<JournalEntry> entry = journal->load();
+    if (entry && entry->scope == scope) found.push_back(std::move(journal));
+  }
+  return found;
 }
 
 std::optional<JournalEntry> Journal::load() const {
@@ -48,10 +70,12 @@ std::optional<JournalEntry> Journal::load() const {
   if (tail.u32() != codec::crc32c(all.first(all.size() - 4))) return std::nullopt;
   codec::ByteReader reader(all.first(all.size() - 4));
   reader.expect(kMagic);
+  codec::ByteView scope = reader.prefixed(kScopeBytesMax);
   codec::ByteView upload = reader.bytes(UploadId::kSize);
   codec::ByteView secret = reader.prefixed(kSecretBytesMax);
   if (!reader.finished()) return std::nullopt;
-  return JournalEntry{UploadId::from_bytes(upload.data()), std::string(codec::as_text(secret))};
+  return JournalEntry{std::string(codec::as_text(scope)), UploadId::from_bytes(upload.data()),
+                      std::string(codec::as_text(secret))};
 }
 
 Status Journal::save(const JournalEntry& entry) {
@@ -59,6 +83,7 @@ Status Journal::save(const JournalEntry& entry) {
   codec::Bytes bytes;
   codec::ByteWriter writer(bytes);
   writer.bytes(kMagic);
+  writer.prefixed(entry.scope);
   writer.bytes(entry.upload.bytes());
   writer.prefixed(entry.secret);
   writer.u32(codec::crc32c(bytes));
@@ -69,6 +94,24 @@ void Journal::clear() {
   if (locked_by_other()) return;
   // An entry that could not be removed is refused by the server later; it costs one round trip.
   (void)os::posix_file_system().remove(path_).has_value();
+}
+
+std::string journal_scope(const Remote& remote) { return remote.scope() + "\n" + os::host_name(); }
+
+uint64_t end_abandoned_uploads(Remote& remote, const std::string& dir, const Deadline& deadline) {
+  uint64_t ended = 0;
+  for (const std::unique_ptr<Journal>& journal : Journal::abandoned(dir, journal_scope(remote))) {
+    std::optional<JournalEntry> entry = journal->load();
+    if (!entry) continue;
+    UploadGrant grant;
+    grant.upload = entry->upload;
+    grant.secret = entry->secret;
+    Status closed = remote.close_upload(grant, deadline);
+    bool gone = !closed && closed.error().code() == Code::kUploadNotFound;
+    if (closed || gone) journal->clear();
+    if (closed) ++ended;
+  }
+  return ended;
 }
 
 }  // namespace cairn::transfer

@@ -1,7 +1,7 @@
 // The resume journal of uploads: remembers, per source, the upload and its lease secret, so that the same command after a
-// crash continues at once instead of waiting for the old lease to lapse. One small checksummed file and one lock file a
-// source, in one private folder (0700; default: default_state_dir()). A damaged journal is treated as absent: it costs a
-// wait, never data.
+// crash continues at once instead of waiting for the old lease to lapse, and so that any other command on this machine can
+// end the lease of an upload that died here. One small checksummed file and one lock file a source, in one private folder
+// (0700; default: default_state_dir()). A damaged journal is treated as absent: it costs a wait, never data.
 //
 // `Journal` is used by one thread. Two processes with the same source: the second finds `locked_by_other()` true and must not
 // use the stored secret (it belongs to a living upload).
@@ -11,14 +11,17 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "os/lock_file.h"
+#include "transfer/remote.h"
 
 namespace cairn::transfer {
 
 struct JournalEntry {
+  std::string scope;  // journal_scope() of the volume
   UploadId upload;
   std::string secret;
 };
@@ -32,6 +35,8 @@ class Journal {
   // Opens the journal of `source` (any string that names volume, server and what is uploaded) in `dir`, which is made if
   // missing, and takes its lock if free.
   static Result<std::unique_ptr<Journal>> open(const std::string& dir, const std::string& source);
+  // The journals in `dir` with an entry of that scope whose process is gone, their locks taken.
+  static std::vector<std::unique_ptr<Journal>> abandoned(const std::string& dir, const std::string& scope);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
@@ -48,5 +53,12 @@ class Journal {
   std::string path_;
   os::LockFile lock_;
 };
+
+// Server, team and volume, and this machine: another one that shares the folder cannot tell whether a process here lives.
+std::string journal_scope(const Remote& remote);
+
+// Ends the uploads to the remote's volume that died on this machine, and with them their leases; returns how many. What they
+// had sent is used again when they are put again.
+uint64_t end_abandoned_uploads(Remote& remote, const std::string& dir, const Deadline& deadline);
 
 }  // namespace cairn::transfer

@@ -157,7 +157,7 @@ TEST(StatCacheTest, IsBounded) {
 
 TEST(JournalTest, RemembersPerSourceAndLocks) {
   TemporaryFolder folder;
-  JournalEntry entry{UploadId::random(system_random()), "secret"};
+  JournalEntry entry{"scope", UploadId::random(system_random()), "secret"};
   {
     auto journal = Journal::open(folder.path(), "here");
     ASSERT_TRUE(journal);
@@ -174,6 +174,7 @@ TEST(JournalTest, RemembersPerSourceAndLocks) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->secret, "secret");
   EXPECT_EQ(loaded->upload, entry.upload);
+  EXPECT_EQ(loaded->scope, "scope");
   EXPECT_FALSE((*Journal::open(folder.path(), "elsewhere"))->load());
   (*journal)->clear();
   EXPECT_FALSE((*journal)->load());

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "os/host.h"
 #include "os/tree.h"
@@ -150,8 +151,8 @@ class Put {
     std::string state_dir = options_.state_dir.empty() ? default_state_dir() : options_.state_dir;
     std::string key = remote_.scope() + "\n" + source_name() + "\n" + target_.path;
     CAIRN_TRY(std::unique_ptr<Journal> journal, Journal::open(state_dir, key));
-    CAIRN_TRY(UploadGrant grant, open_upload(*journal));
-    Status saved = journal->save(JournalEntry{grant.upload, grant.secret});
+    CAIRN_TRY(UploadGrant grant, open_upload(*journal, state_dir));
+    Status saved = journal->save(JournalEntry{journal_scope(remote_), grant.upload, grant.secret});
     if (!saved) {
       (void)remote_.close_upload(grant, Deadline::after(seconds(5))).has_value();
       return std::move(saved).error();
@@ -169,11 +170,11 @@ class Put {
     return summary;
   }
 
-  Result<UploadGrant> open_upload(const Journal& journal) {
+  Result<UploadGrant> open_upload(const Journal& journal, const std::string& state_dir) {
     Duration started = system_clock().monotonic();
     std::optional<JournalEntry> entry = journal.load();
     std::string secret = entry ? entry->secret : std::string();
-    bool told = false;
+    bool told = false, ended_others = false;
     while (true) {
       auto grant = remote_.open_upload(source_name(), secret, deadline_);
       if (grant) return grant;
@@ -184,6 +185,7 @@ class Put {
         continue;
       }
       if (code != Code::kWriterLeaseHeld) return grant;
+      if (!std::exchange(ended_others, true) && end_abandoned_uploads(remote_, state_dir, deadline_) > 0) continue;
       // An abandoned upload of the same person and source may be taken over once it was silent for a minute.
       bool own = !journal.locked_by_other() && grant.error().holder().ends_with(source_name());
       Duration patience = own ? std::max<Duration>(options_.lease_wait, seconds(90)) : options_.lease_wait;

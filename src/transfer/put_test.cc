@@ -418,6 +418,26 @@ TEST(Put, DryRunTakesNoLeaseAndSendsNothing) {
   EXPECT_EQ(world.remote.bytes_put(), 0u);
 }
 
+TEST(Put, AnUploadThatDiedHereDoesNotHoldUpAnother) {
+  World world;
+  testing::write_local(world.src + "/a", "a");
+  PutOptions put = world.options(world.src + "/", "/");
+  auto dead = Journal::open(put.state_dir, "another source");
+  ASSERT_TRUE(dead);
+  auto grant = world.remote.open_upload("another", "", Deadline::never());
+  ASSERT_TRUE(grant);
+  ASSERT_TRUE((*dead)->save(JournalEntry{"another volume", grant->upload, grant->secret}));
+  dead->reset();
+  EXPECT_EQ(world.run(put).error().code(), Code::kWriterLeaseHeld) << "an upload to another volume";
+  dead = Journal::open(put.state_dir, "another source");
+  ASSERT_TRUE((*dead)->save(JournalEntry{journal_scope(world.remote), grant->upload, grant->secret}));
+  EXPECT_EQ(world.run(put).error().code(), Code::kWriterLeaseHeld) << "it lives";
+  dead->reset();
+  auto summary = world.run(put);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_TRUE(Journal::abandoned(put.state_dir, journal_scope(world.remote)).empty());
+}
+
 TEST(Put, ALivingUploadOfTheSameSourceIsNotTakenOver) {
   World world;
   testing::write_local(world.src + "/a", "a");
@@ -428,7 +448,7 @@ TEST(Put, ALivingUploadOfTheSameSourceIsNotTakenOver) {
   Deadline deadline = Deadline::never();
   auto grant = world.remote.open_upload("here", "", deadline);
   ASSERT_TRUE(grant);
-  ASSERT_TRUE((*journal)->save(JournalEntry{grant->upload, grant->secret}));
+  ASSERT_TRUE((*journal)->save(JournalEntry{journal_scope(world.remote), grant->upload, grant->secret}));
   EXPECT_EQ(world.run(put).error().code(), Code::kWriterLeaseHeld);
   journal->reset();  // it dies
   auto summary = world.run(put);
