@@ -135,5 +135,22 @@ TEST(Placement, TheEmptiestFittingNodeIsChosen) {
   EXPECT_EQ(choose_node(nodes, {}, "").reason, "waits for a node: none is ready");
 }
 
+TEST(Placement, WhatNoNodeCouldEverRunIsRefused) {
+  EXPECT_TRUE(check_wish({}, {1, "h200"}, "a")) << "no node has registered yet";
+  std::vector<catalog::NodeRow> nodes = {node("a", 0, 0, "", 0).node, node("b", 0, 0, "h200:4", 4).node};
+  nodes[1].state = name(NodeState::kLost);
+  EXPECT_TRUE(check_wish(nodes, {}, ""));
+  EXPECT_TRUE(check_wish(nodes, {4, "h200"}, "")) << "in use and lost: it may wait";
+  Status unknown = check_wish(nodes, {}, "c");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code(), Code::kNodeNotFound);
+  for (const auto& [wish, where] : {std::pair<GpuWish, const char*>{{5, "h200"}, ""}, {{1, "h100"}, ""}, {{1, ""}, "a"}}) {
+    Status refused = check_wish(nodes, wish, where);
+    ASSERT_FALSE(refused) << wish.type;
+    EXPECT_EQ(refused.error().code(), Code::kGpuTypeUnavailable);
+  }
+  EXPECT_NE(check_wish(nodes, {1, "h100"}, "").error().message().find("h200:4 (b)"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cairn::run

@@ -7,6 +7,7 @@
 
 #include "base/gpu_wish.h"
 #include "run/internal.h"
+#include "run/scheduler.h"
 #include "volume/leases.h"
 #include "volume/names.h"
 #include "volume/reads.h"
@@ -183,6 +184,9 @@ Result<RunView> Runs::create(const volume::Actor& actor, const NewRun& request, 
   CAIRN_CHECK_OK(check_request(request, context_.settings));
   CAIRN_TRY(GpuWish gpu, parse_gpu(request.gpu));
   CAIRN_TRY(std::vector<NewMount> wanted, wanted_mounts(request, context_.settings));
+  CAIRN_TRY(std::vector<catalog::NodeRow> nodes,
+            context_.storage.db.read([](catalog::Tx& tx) { return catalog::list_nodes(tx); }));
+  CAIRN_CHECK_OK(check_wish(nodes, gpu, request.node));
   catalog::RunRow run;
   run.id = RunId::random(context_.storage.random);
   if (request.kind == "train") {

@@ -69,6 +69,26 @@ Placement choose_node(const std::vector<NodeLoad>& nodes, const GpuWish& gpu, st
   return placement;
 }
 
+Status check_wish(const std::vector<catalog::NodeRow>& nodes, const GpuWish& gpu, std::string_view wanted_node) {
+  if (nodes.empty()) return ok();
+  bool known = false;
+  int64_t most = 0;
+  std::string there;
+  for (const catalog::NodeRow& node : nodes) {
+    if (!wanted_node.empty() && node.name != wanted_node) continue;
+    known = true;
+    most = std::max(most, gpus_of(node, gpu.type));
+    if (gpus_of(node, {}) > 0) there += fmt::format("{}{} ({})", there.empty() ? "" : ", ", node.gpus, node.name);
+  }
+  if (!known) return Error(Code::kNodeNotFound, fmt::format("there is no node '{}'", wanted_node), "list them with: cairn nodes list");
+  if (most >= gpu.count) return ok();
+  std::string wish = fmt::format("{} GPU{}{}", gpu.count, gpu.count == 1 ? "" : "s", gpu.type.empty() ? "" : " of type " + gpu.type);
+  std::string where = wanted_node.empty() ? "no node has" : fmt::format("node '{}' has not", wanted_node);
+  return Error(Code::kGpuTypeUnavailable,
+               fmt::format("{} {}; GPUs there are: {}", where, wish, there.empty() ? "none" : there),
+               "leave --gpu-type out to run on a CPU, or ask for what 'cairn nodes list' shows");
+}
+
 // Takes the leases of all writable mounts, in one order for everybody. `taking` is the volume asked for last.
 Result<std::vector<catalog::AttemptGrantRow>> Scheduler::take_leases(catalog::Tx& tx, const catalog::RunRow& run,
                                                                      int64_t attempt, std::string& taking) {

@@ -26,6 +26,10 @@ struct Placement {
 };
 Placement choose_node(const std::vector<NodeLoad>& nodes, const GpuWish& gpu, std::string_view wanted_node);
 
+// Refuses what none of the registered nodes could run even when idle: node_not_found, gpu_type_unavailable with what there is.
+// Any wish may wait while no node has registered yet.
+Status check_wish(const std::vector<catalog::NodeRow>& nodes, const GpuWish& gpu, std::string_view wanted_node);
+
 class Scheduler {
  public:
   explicit Scheduler(RunContext& context) : context_(context), clock_(context.storage.clock) {}
