@@ -1,5 +1,7 @@
 #include "cli/run_text.h"
 
+#include <utility>
+
 #include <fmt/core.h>
 
 #include "cli/json_text.h"
@@ -100,9 +102,24 @@ Result<RunId> find_run(Context& context, client::ApiClient& client, const std::s
   return *found;
 }
 
+namespace {
+
+// Says why a run that was submitted has not started, once for each reason.
+Status note_waiting(Context& context, client::ApiClient& client, RunId id, std::string& told) {
+  CAIRN_TRY(api::Run run, client.get_run(id, context.call()));
+  if (run.state != api::RunState::kQueued || run.reason.empty() || run.reason == told) return ok();
+  told = run.reason;
+  context.output().note("run " + id.hex() + " " + told);
+  return ok();
+}
+
+}  // namespace
+
 Status print_log(Context& context, client::ApiClient& client, RunId run, const std::string& component, bool follow) {
   api::LogsQuery query;
   query.component = component;
+  std::string told;
+  bool started = false, first_wait = true;
   for (;;) {
     auto page = client.run_logs(run, query, Deadline::after(minutes(2), system_clock(), context.cancel()));
     if (!page) return page.error();
@@ -112,7 +129,9 @@ Status print_log(Context& context, client::ApiClient& client, RunId run, const s
     query.after = page->next;
     if (page->ended && page->lines.empty()) return ok();
     if (page->lines.empty() && !follow) return ok();
-    query.wait_seconds = follow ? 20 : 0;
+    started = started || !page->lines.empty();
+    if (follow && !started && !first_wait) CAIRN_CHECK_OK(note_waiting(context, client, run, told));
+    query.wait_seconds = !follow ? 0 : std::exchange(first_wait, false) ? 2 : 20;
   }
 }
 
