@@ -8,6 +8,7 @@
 #include "agent/executor_impl.h"
 #include "agent/sandbox_plan.h"
 #include "agent/usage.h"
+#include "base/quantity.h"
 #include "os/file_system.h"
 #include "os/tree.h"
 
@@ -27,9 +28,30 @@ void take_over(transfer::SyncSummary last, transfer::SyncSummary& total) {
     total.files_deleted += last.files_deleted;
     total.bytes_sent += last.bytes_sent;
   }
-  if (!last.side.empty()) total.side = std::move(last.side);
+  if (!last.side.empty()) {
+    total.side = std::move(last.side);
+    total.side_reason = std::move(last.side_reason);
+    total.volume_bytes = last.volume_bytes;
+  }
   total.failed = last.failed;
   total.failed_paths = std::move(last.failed_paths);
+}
+
+// The next whole GiB, with some to spare.
+uint64_t room_for(uint64_t bytes) { return ((bytes + bytes / 4) / (1 << 30) + 1) << 30; }
+
+// Why a mount's changes did not go to the head, and what to type.
+std::string aside_text(const api::MountGrant& grant, const transfer::SyncSummary& summary) {
+  std::string why = "the changes could not go to the head and", cure;
+  if (summary.side_reason == "contents_exceed_size") {
+    why = fmt::format("with the changes it would hold {}, and its size is {}: they", human_bytes(summary.volume_bytes),
+                      human_bytes(grant.size_bytes));
+    cure = fmt::format("; make room with: cairn volumes expand {} {}", grant.volume, format_size(room_for(summary.volume_bytes)));
+  } else if (summary.side_reason == "lease_lost") {
+    why = "somebody else took its writer lease: the changes";
+  }
+  return fmt::format("'{}': {} are kept aside as {}; read them with: cairn volumes get {}@{}{}", grant.volume, why, summary.side,
+                     grant.volume, summary.snapshot, cure);
 }
 
 }  // namespace
@@ -187,9 +209,7 @@ Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSum
                      journal->dir(), names));
   }
   if (!summary.side.empty()) {
-    note(fmt::format("'{}': the changes could not go to the head and are kept aside as {}; cairn volumes get {}@{} reads them, and "
-                     "cairn volumes info {} tells the volume's size and writer",
-                     mount.grant.volume, summary.side, mount.grant.volume, summary.snapshot, mount.grant.volume));
+    note(aside_text(mount.grant, summary));
   } else if (summary.published) {
     note(fmt::format("'{}': published snapshot {} ({} files changed, {} deleted, {} bytes sent)", mount.grant.volume,
                      summary.snapshot, summary.files_changed, summary.files_deleted, summary.bytes_sent));

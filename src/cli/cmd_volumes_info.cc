@@ -12,13 +12,11 @@ void add_volumes_info(Verb volumes) {
         CAIRN_TRY(api::Volume volume, client->get_volume(*name, context.call()));
         Output& output = context.output();
         if (output.json()) {
-          output.document(volume_json(volume));
+          output.document(volume_json(volume, true));
           return 0;
         }
         output.line(volume_text(volume));
-        CAIRN_TRY(auto snapshots, all_snapshots(context, *client, *name, true));
-        for (const api::Snapshot& snapshot : snapshots) {
-          if (snapshot.side.empty()) continue;
+        for (const api::Snapshot& snapshot : volume.side_snapshots) {
           output.line("Kept aside  " + snapshot.side + ": snapshot " + std::to_string(snapshot.number) + ", " +
                       plural(snapshot.files, "file") + ", " + human_time(snapshot.created_at));
         }

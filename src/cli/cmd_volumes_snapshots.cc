@@ -3,25 +3,6 @@
 #include "cli/volume_text.h"
 
 namespace cairn::cli {
-namespace {
-
-std::string snapshot_json(const api::Snapshot& snapshot) {
-  JsonText json;
-  json.add("number", snapshot.number)
-      .add("kind", snapshot.kind)
-      .add("files", snapshot.files)
-      .add("entries", snapshot.entries)
-      .add("bytes", snapshot.bytes)
-      .add("created_at", to_rfc3339(snapshot.created_at))
-      .add("author", snapshot.author)
-      .add("root", snapshot.root)
-      .add("tag", snapshot.tag)
-      .add("interim", snapshot.interim);
-  return (snapshot.side.empty() ? json.raw("side", "null") : json.add("side", snapshot.side)).str();
-}
-
-}  // namespace
-
 Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiClient& client, const std::string& volume,
                                                  bool all) {
   std::vector<api::Snapshot> snapshots;

@@ -7,8 +7,13 @@
 
 namespace cairn::cli {
 
-std::string volume_json(const api::Volume& volume) {
+std::string volume_json(const api::Volume& volume, bool with_aside) {
   JsonText json;
+  if (with_aside) {
+    std::vector<std::string> aside;
+    for (const api::Snapshot& snapshot : volume.side_snapshots) aside.push_back(snapshot_json(snapshot));
+    json.raw("kept_aside", json_array(aside));
+  }
   json.add("name", volume.name)
       .add("id", volume.id.hex())
       .add("owner", volume.owner)
@@ -27,6 +32,21 @@ std::string volume_json(const api::Volume& volume) {
       .add("created_at", to_rfc3339(volume.created_at))
       .add("created_by", volume.created_by)
       .str();
+}
+
+std::string snapshot_json(const api::Snapshot& snapshot) {
+  JsonText json;
+  json.add("number", snapshot.number)
+      .add("kind", snapshot.kind)
+      .add("files", snapshot.files)
+      .add("entries", snapshot.entries)
+      .add("bytes", snapshot.bytes)
+      .add("created_at", to_rfc3339(snapshot.created_at))
+      .add("author", snapshot.author)
+      .add("root", snapshot.root)
+      .add("tag", snapshot.tag)
+      .add("interim", snapshot.interim);
+  return (snapshot.side.empty() ? json.raw("side", "null") : json.add("side", snapshot.side)).str();
 }
 
 std::string volume_text(const api::Volume& volume) {

@@ -9,11 +9,13 @@
 
 namespace cairn::cli {
 
-std::string volume_json(const api::Volume& volume);
+// `with_aside`: also "kept_aside", which only a volume that was asked for alone knows.
+std::string volume_json(const api::Volume& volume, bool with_aside = false);
 // Lines of "Name  research".
 std::string volume_text(const api::Volume& volume);
 // The size as it was given: "20 GiB".
 std::string size_text(uint64_t bytes);
+std::string snapshot_json(const api::Snapshot& snapshot);
 // Every page of the volume's snapshots, the newest first; `all`: interim and side ones too.
 Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiClient& client, const std::string& volume,
                                                  bool all);

@@ -110,6 +110,7 @@ class ApiRemote final : public Remote {
     Published published;
     published.snapshot = answer.snapshot;
     published.side = answer.side;
+    published.side_reason = answer.side_reason;
     published.files = answer.files;
     published.bytes = answer.bytes;
     return published;

@@ -68,7 +68,8 @@ struct PublishRequest {
 
 struct Published {
   uint64_t snapshot = 0;     // the volume's head after the publication
-  std::string side;          // not empty: published as this side snapshot instead (size, lost lease, conflict)
+  std::string side;          // not empty: published as this side snapshot instead
+  std::string side_reason;   // "lease_lost" or "contents_exceed_size"
   uint64_t files = 0;        // of the whole volume
   uint64_t bytes = 0;
 };

@@ -99,6 +99,7 @@ Result<SyncSummary> sync(Remote& remote, const UploadGrant& grant, const SyncOpt
     summary.published = true;
     summary.snapshot = outcome.published->snapshot;
     summary.side = outcome.published->side;
+    summary.side_reason = outcome.published->side_reason;
     summary.volume_files = outcome.published->files;
     summary.volume_bytes = outcome.published->bytes;
     CAIRN_CHECK_OK(advance_manifest(options.manifest_file, outcome.results.get(), deadline));

@@ -35,6 +35,7 @@ struct SyncSummary {
   bool published = false;  // false: nothing changed
   uint64_t snapshot = 0;   // 0 when nothing was published
   std::string side;        // name of the side snapshot when the changes could not go to the head
+  std::string side_reason;  // "lease_lost" or "contents_exceed_size"
   uint64_t files_changed = 0;
   uint64_t bytes_changed = 0;
   uint64_t files_deleted = 0;
