@@ -12,6 +12,11 @@
 namespace cairn::agent {
 namespace {
 
+// With what to type: nobody sees the error itself.
+std::string reason_of(const Error& error) {
+  return error.hint().empty() ? error.to_string() : error.to_string() + "; " + error.hint();
+}
+
 constexpr Duration kLeftoverTimeout = seconds(60);
 
 }  // namespace
@@ -83,7 +88,7 @@ Status Executor::Impl::fail_before_start(const Error& error) {
   api::FinishAttempt body;
   body.secret = journal->assignment().secret;
   body.state = error.code() == Code::kRunStateConflict ? api::RunState::kStopped : api::RunState::kFailed;
-  body.reason = error.to_string();
+  body.reason = reason_of(error);
   Status finished = server.finish(journal->assignment().attempt, body, Deadline::after(kCallTimeout));
   if (!finished && may_cure(finished.error())) return finished;
   return save([&](JournalState& state) {
@@ -102,7 +107,7 @@ Status Executor::Impl::run() {
   if (!ran) {
     bool stopped = end.cancelled() && !was_running;
     outcome = stopped ? api::RunState::kStopped : api::RunState::kFailed;
-    reason = stopped ? "stopped while it was being prepared" : ran.error().to_string();
+    reason = stopped ? "stopped while it was being prepared" : reason_of(ran.error());
   } else if (!ending.no_space.empty()) {
     reason = "no_space_left: " + ending.no_space;
   } else if (ending.asked_to_end) {

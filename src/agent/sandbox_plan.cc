@@ -130,7 +130,15 @@ Result<os::Directory> open_outputs(const Journal& journal, const AttemptMounts& 
   }
   if (!os::is_relative_path(relative)) return Error(Code::kPathInvalid, "the run's output folder has no valid name");
   CAIRN_TRY(os::Directory top, os::Directory::open(top_path));
-  return top.make_directories(relative, 0755);
+  auto made = top.make_directories(relative, 0755);
+  if (made || mounts.primary() == nullptr) return made;
+  std::string first = relative.substr(0, relative.find('/'));
+  auto there = top.stat(first);
+  if (!there || there->type == os::FileType::kDirectory) return made;
+  const std::string& volume = mounts.primary()->grant.volume;
+  return Error(Code::kPathTypeConflict,
+               fmt::format("'{}' on volume '{}' is no folder, and runs keep their outputs below it", first, volume),
+               fmt::format("remove it with: cairn volumes rm {} {}", volume, first));
 }
 
 Result<OutputPlace> make_outputs(const Journal& journal, const AttemptMounts& mounts, const std::string& outputs_dir) {
