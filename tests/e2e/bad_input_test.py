@@ -168,6 +168,27 @@ class WrongWords(BoxTest):
             self.assertIn("bad.toml", error["message"])
         self.assertEqual(self.box.json("train", "list"), [])
 
+    def test_an_upload_that_was_killed_holds_nobody_up(self):
+        self.box.cairn("volumes", "create", "held")
+        self.box.cairn("volumes", "put", "held", write(self.box.local("first"), "first"))
+        big = write(self.box.local("big"), os.urandom(30_000_000))
+        for then in (["volumes", "put", "held", write(self.box.local("other"), "other")], ["volumes", "rm", "held", "other"],
+                     ["run", "--no-upload", "--volume", "held", "--", "true"], ["volumes", "delete", "held", "--yes"]):
+            putting = self.box.spawn("volumes", "put", "held", big, "--bwlimit", "1Mi")
+            wait_until(lambda: self.box.json("volumes", "info", "held")["writer"], 20, "the upload")
+            self.box.cairn(*then, expect=6)
+            putting.kill()
+            putting.wait()
+            self.box.cairn(*then)
+
+    def test_nodes_and_gpus_that_are_not_there(self):
+        refused = self.box.cairn("run", "--no-upload", "--node", "nope", "--", "true", expect=5)
+        self.assertIn("there is no node 'nope'", refused.err)
+        refused = self.box.cairn("run", "--no-upload", "--volume", "never-made", "--gpu-type", "H100:2", "--", "true", expect=8)
+        self.assertIn("no node has 2 GPUs of type H100", refused.err)
+        self.assertNotIn("never-made", self.box.cairn("volumes", "list").text)
+        self.assertEqual([run for run in self.box.json("train", "list") if run["state"] == "QUEUED"], [])
+
     def test_unknown_runs(self):
         for verb in ("get", "logs", "wait", "stop", "checkpoints"):
             self.box.fails("run_not_found", 5, "train", verb, "0" * 32)

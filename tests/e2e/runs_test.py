@@ -114,6 +114,15 @@ class Runs(BoxTest):
         self.assertTrue(os.path.isdir(f"{back}/new/empty"))
         self.assertEqual(read(f"{back}/was/stays"), b"2")
 
+    def test_a_run_that_replaces_the_folder_of_runs(self):
+        self.volume("linked", a=b"1")
+        self.run_("rm -rf /volume/runs; ln -s /etc /volume/runs", volume="linked", expect=None)
+        refused = self.run_("true", volume="linked", expect=125)
+        self.assertIn("'runs' on volume 'linked' is no folder", refused.err)
+        self.assertIn("cairn volumes rm linked runs", refused.err)
+        self.box.cairn("volumes", "rm", "linked", "runs", "--yes")
+        self.run_("true", volume="linked")
+
     def test_run_over_the_size_is_kept_aside(self):
         self.box.cairn("volumes", "create", "narrow", "--size", "2Mi")
         self.box.cairn("volumes", "put", "narrow", write(self.box.local("n"), "n"))
@@ -122,6 +131,12 @@ class Runs(BoxTest):
         kept = re.search(r"recovered/\S+: snapshot (\d+)", self.box.cairn("volumes", "info", "narrow").text)
         self.assertTrue(kept, "what could not be published is shown")
         self.assertEqual(len(self.cat(f"narrow@{kept.group(1)}", "big")), 5_000_000)
+        self.assertEqual([one["number"] for one in self.box.json("volumes", "info", "narrow")["kept_aside"]], [int(kept.group(1))])
+        run = self.box.json("train", "list")[0]["id"]
+        told = self.box.cairn("train", "logs", "--component", "cairn", run).text
+        self.assertIn("with the changes it would hold 4.77 MiB, and its size is 2.00 MiB", told)
+        self.assertIn("cairn volumes expand narrow 1Gi", told)
+        self.assertIsNone(self.box.json("train", "get", run)["saved"], "what lies aside does not count as saved")
 
     # The sandbox.
 
