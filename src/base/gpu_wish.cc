@@ -25,7 +25,7 @@ Result<GpuWish> parse_gpu(std::string_view text) {
   });
   wish.count = whole_number<int64_t>(count).value_or(-1);
   if (!type_ok || wish.type.size() > 64 || wish.count < 0 || wish.count > kGpusMax) {
-    return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs", text),
+    return Error(Code::kUsage, fmt::format("'{}' is no number of GPUs", text),
                  "write cpu, a number, a type, or TYPE:NUMBER");
   }
   if (wish.count == 0) wish.type.clear();

@@ -13,7 +13,7 @@ struct GpuWish {
   int64_t count = 0;
   std::string type;  // empty: any
 };
-// "", "cpu", "N", "TYPE", "TYPE:N". request_invalid for anything else.
+// "", "cpu", "N", "TYPE", "TYPE:N". usage for anything else.
 Result<GpuWish> parse_gpu(std::string_view text);
 
 }  // namespace cairn

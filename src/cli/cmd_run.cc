@@ -81,7 +81,8 @@ void add_run(Verb root) {
               "Ends with the command's exit code; 125 when Cairn itself failed.")
       .run([options, run](Context& context) -> Result<int> {
         Result<int> code = run_command(context, *options, run.rest());
-        if (code || code.error().code() == Code::kUsage || code.error().code() == Code::kCancelled) return code;
+        bool typed_wrong = !code && exit_code(code.error().code()) == exit_code(Code::kUsage);
+        if (code || typed_wrong || code.error().code() == Code::kCancelled) return code;
         context.output().fail(code.error());
         return kCairnFailed;
       });

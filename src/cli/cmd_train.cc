@@ -127,6 +127,11 @@ void add_list(Verb train) {
   });
 }
 
+Status check_component(const std::string& name) {
+  if (name.empty() || name == "stdout" || name == "stderr" || name == "cairn") return ok();
+  return Error(Code::kUsage, "--component '" + name + "' is not known", "give stdout, stderr or cairn, or leave it out for all");
+}
+
 void add_logs(Verb train) {
   struct Options {
     std::string run, component;
@@ -138,6 +143,7 @@ void add_logs(Verb train) {
       .flag("--follow,-f", options->follow, "Go on until the run has ended")
       .text("--component", options->component, "stdout, stderr or cairn only (default: all)")
       .run([options](Context& context) -> Result<int> {
+        CAIRN_CHECK_OK(check_component(options->component));
         CAIRN_TRY(client::ApiClient * client, context.connect());
         CAIRN_TRY(RunId run, find_run(context, *client, options->run));
         Status printed = print_log(context, *client, run, options->component, options->follow);

@@ -26,11 +26,11 @@ Error invalid_token() {
 
 Status check_token_request(const TokenRequest& request) {
   if (request.label.empty() || request.label.size() > kLabelBytesMax) {
-    return Error(Code::kRequestInvalid, fmt::format("a token's label has 1 to {} bytes, not {}", kLabelBytesMax, request.label.size()));
+    return Error(Code::kUsage, fmt::format("a token's label has 1 to {} bytes, not {}", kLabelBytesMax, request.label.size()));
   }
-  if (request.scopes.empty()) return Error(Code::kRequestInvalid, "a token needs a scope: full, read or node");
+  if (request.scopes.empty()) return Error(Code::kUsage, "a token needs a scope", "give full, read or node");
   if (request.lifetime && (*request.lifetime <= Duration(0) || *request.lifetime > kLifetimeMax)) {
-    return Error(Code::kRequestInvalid, "a token's lifetime must be positive and at most ten years");
+    return Error(Code::kUsage, "a token lives for more than 0 s and at most ten years", "write the time it lives like 12h or 30d");
   }
   return ok();
 }
@@ -42,6 +42,17 @@ Result<Principal> principal_of(const catalog::TokenWithUser& found) {
     return Error(Code::kDataCorrupt, fmt::format("the catalog holds an unknown role or scope for token {}", found.token.id.hex()));
   }
   return Principal{found.user.id, found.user.name, *role, *scopes, found.token.id};
+}
+
+Error nothing_to_revoke(const Principal& by, TokenId id, const std::optional<catalog::TokenWithUser>& found) {
+  constexpr std::string_view kHint = "list yours with: cairn tokens list";
+  bool own = found && found->token.user == by.user;
+  if (!own || !found->token.revoked) {
+    return Error(Code::kObjectNotFound, fmt::format("you have no token {}", id.hex()), std::string(kHint));
+  }
+  return Error(Code::kObjectNotFound,
+               fmt::format("token {} ('{}') was revoked already, at {}", id.hex(), found->token.label, to_rfc3339(*found->token.revoked)),
+               std::string(kHint));
 }
 
 // Only for a secret that matched.
@@ -64,7 +75,7 @@ Status check_user_name(std::string_view name) {
   bool good = !name.empty() && name.size() <= kNameBytesMax && is_alnum(name[0]);
   for (char c : name) good = good && (is_alnum(c) || c == '.' || c == '_' || c == '-');
   if (good) return ok();
-  return Error(Code::kRequestInvalid, "a user name has 1 to 40 of a-z, 0-9, '.', '_' and '-' and starts with a letter or digit");
+  return Error(Code::kUsage, "a user name has 1 to 40 of a-z, 0-9, '.', '_' and '-' and starts with a letter or digit");
 }
 
 Status audit(Tx& tx, const Principal& who, Time now, std::string action, std::string object_kind, std::string object_name,
@@ -179,9 +190,9 @@ Result<IssuedToken> Identity::issue_token_for(const Principal& by, const std::st
       [&](Tx& tx) -> Result<IssuedToken> {
         CAIRN_TRY(Time now, clock_.now(tx));
         CAIRN_TRY(std::optional<UserRow> row, catalog::find_user_by_name(tx, user));
-        if (!row || row->state != "active") return Error(Code::kRequestInvalid, fmt::format("there is no active user '{}'", user));
+        if (!row || row->state != "active") return Error(Code::kObjectNotFound, fmt::format("there is no active user '{}'", user), "leave --user out for a token of your own");
         if (request.scopes.has(Scope::kNode) && row->role != role_name(Role::kAdmin)) {
-          return Error(Code::kRequestInvalid, fmt::format("node tokens belong to admins; '{}' is a {}", user, row->role));
+          return Error(Code::kNotAllowed, fmt::format("node tokens belong to admins; '{}' is a {}", user, row->role));
         }
         CAIRN_TRY(IssuedToken issued, issue_in(tx, row->id, request, now));
         CAIRN_CHECK_OK(audit(tx, by, now, "token.issue", "token", issued.id.hex(),
@@ -202,7 +213,10 @@ Status Identity::revoke_token(const Principal& by, TokenId id, const Deadline& d
       [&](Tx& tx) -> Status {
         CAIRN_TRY(Time now, clock_.now(tx));
         CAIRN_TRY(bool revoked, catalog::revoke_token(tx, by.user, id, now));
-        if (!revoked) return Error(Code::kRequestInvalid, fmt::format("you have no token {} that could be revoked", id.hex()));
+        if (!revoked) {
+          CAIRN_TRY(std::optional<catalog::TokenWithUser> found, catalog::find_token(tx, id));
+          return nothing_to_revoke(by, id, found);
+        }
         return audit(tx, by, now, "token.revoke", "token", id.hex(), "", "");
       },
       deadline);

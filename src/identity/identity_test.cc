@@ -64,7 +64,7 @@ TEST_P(IdentityTest, BootstrapIsIdempotent) {
   EXPECT_FALSE(who(*node).is_admin());
   EXPECT_EQ(*identity().bootstrap_token("ana", "node-token", Scope::kNode, *node), *node);
   EXPECT_TRUE(who(*second).is_admin());
-  EXPECT_EQ(identity().bootstrap_token("Ana!", "x", Scope::kFull, "").error().code(), Code::kRequestInvalid);
+  EXPECT_EQ(identity().bootstrap_token("Ana!", "x", Scope::kFull, "").error().code(), Code::kUsage);
 }
 
 TEST_P(IdentityTest, OnlyTheExactTokenIsAccepted) {
@@ -97,13 +97,16 @@ TEST_P(IdentityTest, TokensExpireAndAreRevoked) {
   ASSERT_TRUE(issued);
   ASSERT_TRUE(identity().revoke_token(ana, issued->id));
   EXPECT_EQ(refused(issued->text), Code::kTokenInvalid);
-  EXPECT_FALSE(identity().revoke_token(ana, issued->id));
+  Status again = identity().revoke_token(ana, issued->id);
+  EXPECT_EQ(again.error().code(), Code::kObjectNotFound);
+  EXPECT_NE(again.error().message().find("'laptop') was revoked already"), std::string::npos) << again.error().message();
+  EXPECT_EQ(identity().revoke_token(ana, TokenId()).error().code(), Code::kObjectNotFound);
   EXPECT_EQ(identity().list_tokens(ana)->size(), 3u);
   for (Duration lifetime : {Duration(0), Duration(-1), Duration::max()}) {
-    EXPECT_EQ(identity().issue_token(ana, {"x", Scope::kRead, lifetime}).error().code(), Code::kRequestInvalid);
+    EXPECT_EQ(identity().issue_token(ana, {"x", Scope::kRead, lifetime}).error().code(), Code::kUsage);
   }
-  EXPECT_EQ(identity().issue_token(ana, {"", Scope::kRead, std::nullopt}).error().code(), Code::kRequestInvalid);
-  EXPECT_EQ(identity().issue_token(ana, {"x", Scopes(), std::nullopt}).error().code(), Code::kRequestInvalid);
+  EXPECT_EQ(identity().issue_token(ana, {"", Scope::kRead, std::nullopt}).error().code(), Code::kUsage);
+  EXPECT_EQ(identity().issue_token(ana, {"x", Scopes(), std::nullopt}).error().code(), Code::kUsage);
 }
 
 TEST_P(IdentityTest, ATokenNeverGivesMoreThanItHas) {

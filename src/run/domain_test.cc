@@ -463,20 +463,20 @@ TEST_P(RunTest, RequestsAreChecked) {
     mount.volume = "second";
     mount.directory = directory;
     request.mounts.push_back(mount);
-    EXPECT_EQ(code(request), "request_invalid") << directory;
+    EXPECT_EQ(code(request), "usage") << directory;
   }
   request = command("data");
   request.mounts.push_back(request.mounts[0]);
-  EXPECT_EQ(code(request), "request_invalid");
+  EXPECT_EQ(code(request), "usage");
   request = command("data");
   request.mounts[0].shared = true;
   EXPECT_EQ(code(request), "config_unsupported");
   request = command("data");
   request.environment["CAIRN_RUN_ID"] = "x";
-  EXPECT_EQ(code(request), "request_invalid");
+  EXPECT_EQ(code(request), "usage");
   request = command("data");
   request.environment["A B"] = "x";
-  EXPECT_EQ(code(request), "request_invalid");
+  EXPECT_EQ(code(request), "usage");
   request = command("data");
   request.kind = "train";
   request.config = "x = 1";

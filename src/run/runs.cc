@@ -34,7 +34,7 @@ bool is_environment_name(std::string_view name) {
 // Where a volume may stand: nowhere that would hide the system, the home or what Cairn mounts itself.
 Status check_directory(std::string_view directory, bool primary) {
   auto invalid = [&](std::string_view why) {
-    return Error(Code::kRequestInvalid, fmt::format("a volume cannot be mounted at '{}': {}", directory, why),
+    return Error(Code::kUsage, fmt::format("a volume cannot be mounted at '{}': {}", directory, why),
                  "use /mnt/<name>");
   };
   if (directory.size() < 2 || directory[0] != '/' || directory.size() > limits::kPathBytesMax) return invalid("not an absolute path");
@@ -67,7 +67,7 @@ Status check_request(const NewRun& request, const RunSettings& settings) {
   size_t bytes = 0;
   for (const std::string& word : request.command) {
     bytes += word.size() + 1;
-    if (word.find('\0') != std::string::npos) return Error(Code::kRequestInvalid, "an argument of the command holds a NUL byte");
+    if (word.find('\0') != std::string::npos) return Error(Code::kUsage, "an argument of the command holds a NUL byte");
   }
   if (request.command.size() > kCommandWordsMax || bytes > kCommandBytesMax) {
     return Error(Code::kLimitExceeded, fmt::format("the command has {} words and {} bytes; at most {} and {} are allowed",
@@ -83,10 +83,10 @@ Status check_request(const NewRun& request, const RunSettings& settings) {
   }
   for (const auto& [key, value] : request.environment) {
     if (!is_environment_name(key) || value.size() > 32 * 1024 || value.find('\0') != std::string::npos) {
-      return Error(Code::kRequestInvalid, fmt::format("environment variable '{}' is not valid", key));
+      return Error(Code::kUsage, fmt::format("environment variable '{}' is not valid", key));
     }
     if (key.starts_with("CAIRN_")) {
-      return Error(Code::kRequestInvalid, fmt::format("environment variable {} is Cairn's own", key));
+      return Error(Code::kUsage, fmt::format("environment variable {} is Cairn's own", key));
     }
   }
   if (static_cast<int64_t>(request.mounts.size()) > settings.mounts_max) {
@@ -119,22 +119,22 @@ Result<std::vector<NewMount>> wanted_mounts(const NewRun& request, const RunSett
   for (NewMount& mount : mounts) {
     CAIRN_CHECK_OK(volume::check_volume_name(mount.volume));
     if (!names.insert(mount.volume).second) {
-      return Error(Code::kRequestInvalid, fmt::format("volume '{}' is mounted twice", mount.volume));
+      return Error(Code::kUsage, fmt::format("volume '{}' is mounted twice", mount.volume));
     }
     if (mount.shared) {
       return Error(Code::kConfigUnsupported, fmt::format("volume '{}': shared writing is not available", mount.volume),
                    "leave --shared out: the run then holds the volume alone");
     }
     if (mount.snapshot && !mount.read_only) {
-      return Error(Code::kRequestInvalid, fmt::format("volume '{}': a snapshot is mounted read-only", mount.volume));
+      return Error(Code::kUsage, fmt::format("volume '{}': a snapshot is mounted read-only", mount.volume));
     }
     if (mount.primary && (mount.read_only || ++primaries > 1)) {
-      return Error(Code::kRequestInvalid, "a run has one volume for its outputs, and writes to it");
+      return Error(Code::kUsage, "a run has one volume for its outputs, and writes to it");
     }
     if (mount.directory.empty()) mount.directory = mount.primary ? "/volume" : "/mnt/" + mount.volume;
     CAIRN_CHECK_OK(check_directory(mount.directory, mount.primary));
     if (!directories.insert(mount.directory).second) {
-      return Error(Code::kRequestInvalid, fmt::format("two volumes at {}", mount.directory));
+      return Error(Code::kUsage, fmt::format("two volumes at {}", mount.directory));
     }
   }
   // The primary volume also stands at /mnt/<name>; no mount may lie inside another.
@@ -144,7 +144,7 @@ Result<std::vector<NewMount>> wanted_mounts(const NewRun& request, const RunSett
   for (const std::string& outer : directories) {
     auto inner = directories.upper_bound(outer + "/");
     if (inner != directories.end() && inner->starts_with(outer + "/")) {
-      return Error(Code::kRequestInvalid, fmt::format("{} lies inside {}", *inner, outer));
+      return Error(Code::kUsage, fmt::format("{} lies inside {}", *inner, outer));
     }
   }
   return mounts;

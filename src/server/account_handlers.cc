@@ -46,7 +46,7 @@ Result<identity::Scopes> scopes_of(const std::vector<std::string>& names) {
   identity::Scopes scopes;
   for (const std::string& name : names) {
     auto scope = identity::Scopes::from_text(name);
-    if (!scope) return Error(Code::kRequestInvalid, fmt::format("'{}' is no scope of a token", name), "full, read or node");
+    if (!scope) return Error(Code::kUsage, fmt::format("'{}' is no scope of a token", name), "give full, read or node");
     scopes = scopes | *scope;
   }
   return scopes;

@@ -155,7 +155,7 @@ http::Response App::answer(api::RouteMatch match, const http::Request& request) 
   auto result = [&]() -> Result<http::Response> {
     auto team = request.headers.get(api::kTeamHeader);
     if (team && !team->empty()) {
-      return Error(Code::kRequestInvalid, "this server has no teams", "unset CAIRN_TEAM and the team in the configuration");
+      return Error(Code::kUsage, "this server has no teams", "unset CAIRN_TEAM and the team in the configuration");
     }
     CAIRN_TRY(api::Query query, api::Query::parse(request.raw_query));
     Call call{request, match.route, std::move(match.parameters), std::move(query), {}, {}, {}, false};

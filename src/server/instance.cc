@@ -180,7 +180,9 @@ Result<std::unique_ptr<Instance>> Instance::start(const config::ServerSettings& 
   CAIRN_TRY(opened.objects, object::DirectoryStore::open_root(files, store_dir, random));
   CAIRN_TRY(opened.url_secret, url_secret(files, dir + "/url.key", random));
 
-  CAIRN_TRY(opened.history, volume::HistoryPolicy::parse(settings.history));
+  auto history = volume::HistoryPolicy::parse(settings.history);
+  if (!history) return Error(Code::kConfigInvalid, "'history' in the server's configuration: " + history.error().message(), history.error().hint());
+  opened.history = *history;
   bool only_server = opened.db->engine() == catalog::Engine::kSqlite;
   auto impl = std::make_unique<Impl>(std::move(opened), settings, clock, random);
   auto stamped = impl->catalog_clock.stamp(*impl->db);

@@ -131,7 +131,7 @@ TEST_F(ServerTest, BadRequestsNameWhatIsWrong) {
   EXPECT_EQ(code_of(send("GET", "/v1/runs?limt=1")), Code::kRequestInvalid);
   EXPECT_EQ(code_of(send("GET", "/v1/runs/xyz")), Code::kRequestInvalid);
   EXPECT_EQ(code_of(send("POST", "/v1/volumes", R"({"name":"a"})", {{"Cairn-Request-Id", "1"}})), Code::kRequestInvalid);
-  EXPECT_EQ(code_of(send("GET", "/v1/volumes", "", {{"Cairn-Team", "nlp"}})), Code::kRequestInvalid);
+  EXPECT_EQ(code_of(send("GET", "/v1/volumes", "", {{"Cairn-Team", "nlp"}})), Code::kUsage);
   EXPECT_EQ(send("POST", "/v1/volumes", std::string(5 << 20, ' ')).status, 413);
   EXPECT_EQ(code_of(send("POST", "/v1/volumes", R"({"name":"Bad_Name"})")), Code::kVolumeNameInvalid);
 }

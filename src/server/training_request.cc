@@ -135,7 +135,11 @@ Status read_training_request(run::RunContext& context, UserId owner, run::NewRun
     mount.create = true;
     request.mounts.insert(request.mounts.begin(), std::move(mount));
   }
-  if (request.gpu.empty()) request.gpu = head.gpu_type;
+  if (request.gpu.empty() && !head.gpu_type.empty()) {
+    auto wish = parse_gpu(head.gpu_type);
+    if (!wish) return Error(Code::kConfigInvalid, file + ": gpu_type: " + wish.error().message(), wish.error().hint());
+    request.gpu = head.gpu_type;
+  }
   if (request.engine != run::kBuiltinEngine) return ok();
   CAIRN_TRY(config::TrainingConfig config, config::parse_training_config(request.config, file));
   CAIRN_CHECK_OK(config::check_begins_anew(config));

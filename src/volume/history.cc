@@ -8,6 +8,7 @@
 #include "catalog/snapshots.h"
 #include "catalog/uploads.h"
 #include "catalog/volumes.h"
+#include "store/paths.h"
 #include "volume/rows.h"
 #include "volume/uploads.h"
 
@@ -23,9 +24,10 @@ constexpr Duration kResultsKept = hours(8 * 24);
 }  // namespace
 
 Result<HistoryPolicy> HistoryPolicy::parse(std::string_view text) {
-  auto invalid = [] {
-    return Error(Code::kRequestInvalid,
-                 "the history is neither days (\"7d\") nor a number of snapshots (\"20\") nor \"off\"",
+  auto invalid = [&] {
+    return Error(Code::kUsage,
+                 "the history '" + store::escape_for_display(text.substr(0, 64)) +
+                     "' is neither days (\"7d\") nor a number of snapshots (\"20\") nor \"off\"",
                  "write 1d to 3650d, 1 to 10000, or off");
   };
   HistoryPolicy policy;

@@ -23,6 +23,9 @@ class TokensTest(BoxTest):
         self.assertEqual(self.box.json("whoami", env=mine)["token"], "laptop")
         self.box.cairn("tokens", "revoke", made["id"])
         self.box.fails("token_invalid", 4, "whoami", env=mine)
+        again = self.box.fails("object_not_found", 5, "tokens", "revoke", made["id"])
+        self.assertIn("was revoked already", again["message"])
+        self.assertNotIn("already", self.box.fails("object_not_found", 5, "tokens", "revoke", "0" * 32)["message"])
 
     def test_a_token_that_reads_writes_nothing(self):
         self.volume("guarded", notes=b"kept\n")

@@ -89,6 +89,23 @@ class WrongWords(BoxTest):
                           ("train",), ("run",), ("volumes", "ls", "v@x"), ("volumes", "ls", "v@0")):
             self.box.fails("usage", 2, *arguments)
 
+    def test_wrong_values_of_options_are_usage(self):
+        self.volume("valued")
+        self.volume("valued2")
+        for arguments in (("volumes", "create", "kept", "--history", "0"), ("volumes", "create", "kept", "--history", "x"),
+                          ("tokens", "create", "t", "--expires", "0d"), ("tokens", "create", "t", "--expires", "20000d"),
+                          ("tokens", "create", "t", "--scope", "bad"), ("tokens", "create", ""), ("volumes", "list", "--team", "nlp"),
+                          ("train", "logs", "0" * 32, "--component", "x")):
+            self.box.fails("usage", 2, *arguments)
+        for options in (("--gpu", "-5"), ("--env", "A B=1"), ("--env", "CAIRN_X=1"), ("--mount", "valued:/usr/x"),
+                        ("--mount", "valued", "--mount", "valued"), ("--mount", "valued:/d", "--mount", "valued2:/d")):
+            self.box.fails("usage", 2, "run", "--no-upload", *options, "--", "true")
+        self.box.fails("size_invalid", 2, "run", "--no-upload", "--volume", "kept", "--volume-size", "x", "--", "true")
+        self.box.fails("object_not_found", 5, "tokens", "create", "t", "--user", "nobody")
+        config = write(self.box.local("gpu.toml"), 'mode = "sft"\ngpu_type = "-5"\n')
+        self.box.fails("config_invalid", 3, "train", config)
+        self.assertNotIn("kept", [volume["name"] for volume in self.box.json("volumes", "list")])
+
     def test_hints_name_commands_that_exist(self):
         named = {}
         for folder, _, names in os.walk(f"{ROOT}/src"):
