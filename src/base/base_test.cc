@@ -1,4 +1,5 @@
 // The vocabulary types: the error table is consistent, ids round-trip, random numbers and times are the documented ones.
+#include <cerrno>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -56,6 +57,12 @@ TEST(Error, AddsContextOnTheWayUp) {
   Error error = Error::from_errno(ENOSPC, "write /x").while_doing("saving the journal");
   EXPECT_EQ(error.code(), Code::kNoSpaceLeft);
   EXPECT_EQ(error.message(), "while saving the journal: write /x: No space left on device");
+}
+
+TEST(Error, OfTheSystemSaysWhatStandsInTheWay) {
+  for (int err : {ENOTDIR, EISDIR, ELOOP}) EXPECT_EQ(Error::from_errno(err, "x").code(), Code::kPathTypeConflict) << err;
+  EXPECT_EQ(Error::from_errno(ENOENT, "x").code(), Code::kFileNotFound);
+  EXPECT_EQ(Error::from_errno(EIO, "x").code(), Code::kIoError);
 }
 
 Result<int> half(int n) {

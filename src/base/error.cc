@@ -30,6 +30,9 @@ Code code_of_errno(int err) {
     case EACCES:
     case EPERM: return Code::kFileUnreadable;
     case EEXIST: return Code::kFileExists;
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP: return Code::kPathTypeConflict;
     default: return Code::kIoError;
   }
 }

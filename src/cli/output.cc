@@ -39,6 +39,8 @@ std::string_view usual_hint(Code code) {
       {Code::kPathNotFound, "see what is there: cairn volumes ls NAME"},
       {Code::kFileNotFound, "check the path; it is relative to the current folder"},
       {Code::kFileUnreadable, "check the file's owner and mode"},
+      {Code::kFileExists, "name another path, or move what is in the way"},
+      {Code::kPathTypeConflict, "name another path, or move what is in the way"},
       {Code::kConfigInvalid, "correct the file and type the command again"},
       {Code::kNoSpaceLeft, "free some space and type the command again: what was done is kept"},
       {Code::kOutcomeUnknown, "type the command again: it is safe to repeat"},

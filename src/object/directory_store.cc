@@ -158,7 +158,9 @@ Error DirectoryStore::explain(Error error, const ObjectKey& key, const char* ver
     return Error(Code::kNoSpaceLeft, "the disk of the object store " + root_ + " is full: " + what,
                  "free space there, or remove volumes with `cairn volumes delete NAME --purge`");
   }
-  return Error(error.code() == Code::kFileUnreadable ? Code::kIoError : error.code(), what, error.hint());
+  // What stands wrong below the store is the operator's to mend, no conflict of the person who asks.
+  bool wrong_inside = error.code() == Code::kFileUnreadable || error.code() == Code::kPathTypeConflict;
+  return Error(wrong_inside ? Code::kIoError : error.code(), what, error.hint());
 }
 
 Result<std::unique_ptr<ObjectWriter>> DirectoryStore::create(const ObjectKey& key, uint64_t size,

@@ -45,7 +45,7 @@ Status FileSystem::make_directories(const std::string& path, uint32_t mode) {
   Result<FileStat> found = stat(path);
   // A link to a directory is as good as one; the kernel says so when something is made below it.
   if (found && found->type != FileType::kFile && found->type != FileType::kOther) return ok();
-  if (found) return Error(Code::kFileExists, path + " is in the way: it is not a directory");
+  if (found) return Error(Code::kPathTypeConflict, path + " is in the way: it is not a folder");
   if (found.error().code() != Code::kFileNotFound) return found.error();
   std::string parent = parent_path(path);
   if (parent != path) CAIRN_CHECK_OK(make_directories(parent, mode));

@@ -250,7 +250,7 @@ Result<std::unique_ptr<ReadableFile>> MemoryFileSystem::open_read(const std::str
   std::lock_guard lock(state_->mutex);
   CAIRN_CHECK_OK(state_->step());
   CAIRN_TRY(std::shared_ptr<Node> node, state_->find_existing(path));
-  if (node->directory) return Error(Code::kIoError, path + " is not a regular file");
+  if (node->directory) return Error(Code::kPathTypeConflict, path + " is not a regular file");
   return std::unique_ptr<ReadableFile>(std::make_unique<MemoryReadableFile>(*state_, node));
 }
 

@@ -125,7 +125,7 @@ class PosixFileSystem final : public FileSystem {
     if (!fd.valid()) return Error::from_errno(errno, "open " + path);
     struct stat st;
     if (fstat(fd.get(), &st) != 0) return Error::from_errno(errno, "stat " + path);
-    if (!S_ISREG(st.st_mode)) return Error(Code::kIoError, path + " is not a regular file");
+    if (!S_ISREG(st.st_mode)) return Error(Code::kPathTypeConflict, path + (S_ISDIR(st.st_mode) ? " is a folder, not a file" : " is not a regular file"));
     return std::unique_ptr<ReadableFile>(std::make_unique<PosixReadableFile>(std::move(fd), path));
   }
 

@@ -130,7 +130,7 @@ TEST_P(FileSystemContract, DirectoriesAreMadeAndListedInPathOrder) {
   EXPECT_FALSE(files().remove_directory(path("d")));
   EXPECT_TRUE(files().remove_directory(path("d/e/f")));
   EXPECT_EQ(files().stat(path("d"))->type, os::FileType::kDirectory);
-  EXPECT_EQ(code_of(files().make_directories(path("d/a"), 0755)), Code::kFileExists);
+  EXPECT_EQ(code_of(files().make_directories(path("d/a"), 0755)), Code::kPathTypeConflict);
   EXPECT_FALSE(files().make_directories(path("d/a/x"), 0755));
 }
 

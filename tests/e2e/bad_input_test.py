@@ -106,6 +106,19 @@ class WrongWords(BoxTest):
         self.box.fails("config_invalid", 3, "train", config)
         self.assertNotIn("kept", [volume["name"] for volume in self.box.json("volumes", "list")])
 
+    def test_what_stands_in_the_way_on_this_side(self):
+        self.volume("ways", **{"f": b"f"})
+        file = write(self.box.local("plain"), "p")
+        folder = os.path.dirname(write(self.box.local("folder/x"), "x"))
+        os.symlink("loop", self.box.local("loop"))
+        for local in (file + "/", f"{file}/below", self.box.local("loop")):
+            self.box.fails("path_type_conflict", 6, "volumes", "put", "ways", local, "q")
+        for local in (file + "/", f"{file}/below", f"{file}/below/it"):
+            self.box.fails("path_type_conflict", 6, "volumes", "get", "ways", "f", local)
+        self.box.fails("path_type_conflict", 6, "volumes", "put", "ways", folder, "q", "--ignore-file", self.box.folder)
+        self.box.fails("path_type_conflict", 6, "train", self.box.folder)
+        self.assertEqual((self.names("ways"), read(file)), ({"f"}, b"p"))
+
     def test_hints_name_commands_that_exist(self):
         named = {}
         for folder, _, names in os.walk(f"{ROOT}/src"):
