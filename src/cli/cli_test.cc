@@ -3,6 +3,7 @@
 
 #include "cli/context.h"
 #include "cli/json_text.h"
+#include "cli/logged_error.h"
 #include "cli/output.h"
 #include "cli/run_request.h"
 #include "cli/run_text.h"
@@ -111,6 +112,19 @@ TEST(Args, AVerbMayHandOnWhatFollows) {
   EXPECT_EQ(run({"-o", "json", "tool", "sub"}, seen, handed), 5);
   EXPECT_FALSE(handed);
   EXPECT_EQ(run({"-o", "json", "tool", "sub", "x"}, seen, handed), 2);
+}
+
+TEST(LoggedError, IsReadBackAsItWasPrinted) {
+  std::string log = "cairn: old (io_error)\n  hint: none\ninfo: cairn: not one (busy)\ncairn: it has\ntwo (2) lines (config_invalid)\n"
+                    "  hint: correct the file\nmore";
+  auto error = last_logged_error(log);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), Code::kConfigInvalid);
+  EXPECT_EQ(error->message(), "it has\ntwo (2) lines");
+  EXPECT_EQ(error->hint(), "correct the file");
+  EXPECT_EQ(last_logged_error("cairn: short (busy)")->hint(), "");
+  EXPECT_FALSE(last_logged_error("killed by signal 9"));
+  EXPECT_FALSE(last_logged_error("cairn: no code (of ours)\n"));
 }
 
 TEST(Numbers, ReadWell) {

@@ -12,6 +12,7 @@ void add_down(Verb root) {
   root.add("down", "End what 'cairn up' started: runs are drained, what they changed is saved")
       .text("--data", *data, "The folder given to 'cairn up'", true)
       .run([data](Context& context) -> Result<int> {
+        CAIRN_CHECK_OK(check_box_folder(*data));
         CAIRN_TRY(bool there, os::posix_file_system().exists(*data));
         if (!there) return Error(Code::kFileNotFound, "there is no folder " + *data);
         CAIRN_TRY(auto running, one_box_pid(*data));

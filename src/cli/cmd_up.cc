@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "cli/logged_error.h"
 #include "cli/one_box.h"
 #include "cli/settings_file.h"
 #include "os/file_system.h"
@@ -81,6 +82,8 @@ Result<int> run_detached(Context& context, const OneBoxOptions& options) {
   static_cast<void>(os::posix_file_system().remove(dir + "/ready"));
   std::string log_file = dir + "/logs/up.log";
   CAIRN_TRY(os::Fd log, os::open_append_fd(log_file, 0600));
+  CAIRN_TRY(os::FileStat before, os::posix_file_system().stat(log_file));
+  const uint64_t log_start = before.size;
   CAIRN_TRY(std::string program, os::executable_path());
   os::SpawnOptions spawn;
   spawn.argv = {program, "up", "--data", dir};
@@ -106,9 +109,10 @@ Result<int> run_detached(Context& context, const OneBoxOptions& options) {
     CAIRN_TRY(auto ended, process.try_wait());
     if (ended) {
       CAIRN_TRY(std::string text, os::posix_file_system().read_file(log_file, 64 << 20));
-      size_t start = text.rfind("cairn: ");
-      return Error(Code::kServerUnavailable, "it did not start: " + (start == std::string::npos ? ended->to_string() : text.substr(start + 7)),
-                   "read " + log_file);
+      text.erase(0, log_start);
+      auto said = last_logged_error(text);
+      if (said) return *said;
+      return Error(Code::kServerUnavailable, "it did not start: " + ended->to_string(), "read " + log_file);
     }
     system_clock().sleep_for(milliseconds(30));
   }
@@ -136,6 +140,7 @@ void add_up(Verb root) {
         if (options->box.catalog.find("://") == std::string::npos) {
           CAIRN_TRY(options->box.catalog, absolute(options->box.catalog));
         }
+        CAIRN_CHECK_OK(check_box_folder(options->box.data_dir));
         return options->detach ? run_detached(context, options->box) : run_attached(context, options->box);
       });
 }

@@ -10,6 +10,7 @@
 #include "api/types.h"
 #include "base/log.h"
 #include "cli/json_text.h"
+#include "cli/logged_error.h"
 #include "config/server_settings.h"
 #include "os/file_system.h"
 #include "os/host.h"
@@ -179,6 +180,8 @@ Status OneBox::prepare() {
 
 Status OneBox::spawn(Child& child) {
   CAIRN_TRY(os::Fd log, os::open_append_fd(child.log_file, 0600));
+  CAIRN_TRY(os::FileStat before, os::posix_file_system().stat(child.log_file));
+  child.log_start_bytes = before.size;
   os::SpawnOptions options;
   options.argv = child.argv;
   options.stdout_fd = log.get();
@@ -192,11 +195,12 @@ Status OneBox::spawn(Child& child) {
 
 Error OneBox::died(const Child& child) const {
   auto text = os::posix_file_system().read_file(child.log_file, 64 << 20);
-  std::string last;
-  if (text) {
-    std::string lines = trimmed(*text);
-    last = lines.substr(lines.rfind('\n') == std::string::npos ? 0 : lines.rfind('\n') + 1);
+  std::string lines = text ? trimmed(text->substr(std::min<uint64_t>(child.log_start_bytes, text->size()))) : std::string();
+  if (auto said = last_logged_error(lines + "\n")) {
+    return Error(said->code(), "the " + child.name + " ended at once: " + said->message(),
+                 said->hint().empty() ? "read " + child.log_file : said->hint());
   }
+  std::string last = lines.substr(lines.rfind('\n') == std::string::npos ? 0 : lines.rfind('\n') + 1);
   return Error(Code::kServerUnavailable, "the " + child.name + " ended at once: " + last, "read " + child.log_file);
 }
 
@@ -312,6 +316,16 @@ void OneBox::end(Child& child, Duration patience) {
     log_warning("the {} did not end within {} s and was killed; nothing that was saved is lost", child.name,
                 patience.count() / 1'000'000);
   }
+}
+
+Status check_box_folder(const std::string& data_dir) {
+  Result<os::FileStat> found = os::posix_file_system().stat(data_dir);
+  bool wrong = found ? found->type == os::FileType::kFile || found->type == os::FileType::kOther
+                     : found.error().code() == Code::kPathTypeConflict;
+  if (!wrong) return ok();
+  return Error(Code::kPathTypeConflict, "--data " + data_dir + (found ? " is no folder" : " lies below what is no folder") +
+                   ", and Cairn keeps everything in one",
+               "name a folder: 'cairn up' makes it when it is missing");
 }
 
 Result<std::optional<pid_t>> one_box_pid(const std::string& data_dir) {

@@ -62,6 +62,7 @@ class OneBox {
     std::vector<std::string> argv;
     os::Process process;
     Duration started{0};
+    uint64_t log_start_bytes = 0;  // of this process in the log
     Duration pause{0};
     int deaths = 0;  // one soon after the other
   };
@@ -84,6 +85,9 @@ class OneBox {
   Child server_, agent_;
   OneBoxReady ready_;
 };
+
+// path_type_conflict when something that is no folder stands at the box's folder or above it.
+Status check_box_folder(const std::string& data_dir);
 
 // Runs as `cairn up --detach` started it? Then its process id.
 Result<std::optional<pid_t>> one_box_pid(const std::string& data_dir);

@@ -117,6 +117,10 @@ class WrongWords(BoxTest):
             self.box.fails("path_type_conflict", 6, "volumes", "get", "ways", "f", local)
         self.box.fails("path_type_conflict", 6, "volumes", "put", "ways", folder, "q", "--ignore-file", self.box.folder)
         self.box.fails("path_type_conflict", 6, "train", self.box.folder)
+        for data in (file, f"{file}/below"):
+            for command in (("up",), ("up", "--detach"), ("down",)):
+                error = self.box.fails("path_type_conflict", 6, *command, "--data", data)
+                self.assertIn(f"--data {data} ", error["message"])
         self.assertEqual((self.names("ways"), read(file)), ({"f"}, b"p"))
 
     def test_hints_name_commands_that_exist(self):
@@ -240,8 +244,17 @@ class WrongWords(BoxTest):
         self.assertIn("client.toml", error["message"])
         data = self.box.local("other-data")
         write(f"{data}/server.toml", f'listen = "127.0.0.1:{free_port()}"\ndata_dir = "{data}"\nlisten_to = 3\n')
-        error = self.box.json("up", "--data", data, "--detach", expect=None, timeout=60)["error"]
-        self.assertIn("listen_to", error["message"])
+        for command in (("up",), ("up", "--detach")):
+            error = self.box.fails("config_invalid", 3, *command, "--data", data, timeout=60)
+            self.assertIn("listen_to", error["message"])
+            self.assertNotIn("hint:", error["message"])
+            said = self.box.cairn(*command, "--data", data, expect=3, timeout=60).notes
+            self.assertEqual((said.count("listen_to"), said.count("hint:")), (1, 1), said)
+        data = self.box.local("third-data")
+        catalog = f"postgresql://127.0.0.1:{free_port()}/x"
+        error = self.box.fails("catalog_unavailable", 8, "up", "--data", data, "--listen", f"127.0.0.1:{free_port()}", "--catalog", catalog,
+                               timeout=90)
+        self.assertTrue(error["message"].startswith("the server ended at once: "), error)
         self.box.fails("busy", 8, "up", "--data", self.box.data, "--detach")
 
 
