@@ -51,19 +51,7 @@ std::string summary_text(const transfer::PutSummary& summary, bool dry_run) {
   return text + fmt::format("; snapshot {}", summary.snapshot);
 }
 
-Result<int> run_put(Context& context, const Options& options, bool create_missing) {
-  CAIRN_TRY(client::ApiClient * client, context.connect());
-  if (create_missing) {
-    auto there = client->get_volume(options.name, context.call());
-    if (!there && there.error().code() == Code::kVolumeNotFound) {
-      api::CreateVolume body;
-      body.name = options.name;
-      CAIRN_TRY(api::Volume volume, client->create_volume(body, context.call()));
-      context.output().note("created volume " + volume.name + ", " + size_text(volume.size_bytes));
-    } else if (!there) {
-      return there.error();
-    }
-  }
+Result<transfer::PutOptions> put_options(const Options& options) {
   transfer::PutOptions put;
   put.local = options.local;
   put.remote = options.remote;
@@ -79,6 +67,26 @@ Result<int> run_put(Context& context, const Options& options, bool create_missin
   if (!options.bwlimit.empty()) {
     CAIRN_TRY(put.bytes_per_second, parse_size(options.bwlimit));
   }
+  return put;
+}
+
+// Only for a put that can begin: a refused one leaves no empty volume behind.
+Status create_if_missing(Context& context, client::ApiClient& client, const std::string& name, const transfer::PutOptions& put) {
+  auto there = client.get_volume(name, context.call());
+  if (there) return ok();
+  if (there.error().code() != Code::kVolumeNotFound) return there.error();
+  CAIRN_CHECK_OK(transfer::check_put(put));
+  api::CreateVolume body;
+  body.name = name;
+  CAIRN_TRY(api::Volume volume, client.create_volume(body, context.call()));
+  context.output().note("created volume " + volume.name + ", " + size_text(volume.size_bytes));
+  return ok();
+}
+
+Result<int> run_put(Context& context, const Options& options, bool create_missing) {
+  CAIRN_TRY(client::ApiClient * client, context.connect());
+  CAIRN_TRY(transfer::PutOptions put, put_options(options));
+  if (create_missing && !options.dry_run) CAIRN_CHECK_OK(create_if_missing(context, *client, options.name, put));
   auto remote = context.remote(options.name);
   ProgressPrinter printer(context.output(), "put " + options.name, context.global().events);
   auto summary = transfer::put(*remote, put, printer.progress(), context.until_interrupted());

@@ -71,6 +71,28 @@ Result<LocalSource> look_at_local(const std::string& local) {
   return source;
 }
 
+struct Ends {
+  LocalSource source;
+  RemoteTarget target;
+};
+
+Result<Ends> look_at_ends(const PutOptions& options) {
+  Ends ends;
+  CAIRN_TRY(ends.source, look_at_local(options.local));
+  const LocalSource& source = ends.source;
+  CAIRN_TRY(ends.target, resolve_put_target(options.remote, source.name, source.contents_only, source.directory));
+  if (options.mirror && !source.directory) return Error(Code::kUsage, "--delete needs a local folder");
+  return ends;
+}
+
+// A folder `runs` of the source that would land on the volume's own. With includes only the scan knows what is taken.
+Status check_no_runs_inside(const os::Directory& tree, const PutOptions& options, Scanner& scanner) {
+  auto runs = tree.stat("runs");
+  if (!runs || !options.scan.include.empty()) return ok();
+  if (scanner.excluded("runs", runs->type == os::FileType::kDirectory)) return ok();
+  return below_runs("runs");
+}
+
 // One file as a scan of one entry.
 class OneFileScanner final : public Scanner {
  public:
@@ -124,9 +146,9 @@ class Put {
 
  private:
   Status prepare() {
-    CAIRN_TRY(source_, look_at_local(options_.local));
-    CAIRN_TRY(target_, resolve_put_target(options_.remote, source_.name, source_.contents_only, source_.directory));
-    if (options_.mirror && !source_.directory) return Error(Code::kUsage, "--delete needs a local folder");
+    CAIRN_TRY(Ends ends, look_at_ends(options_));
+    source_ = std::move(ends.source);
+    target_ = std::move(ends.target);
     cache_dir_ = options_.cache_dir.empty() ? default_cache_dir() : options_.cache_dir;
     cache_ = std::make_unique<StatCache>(cache_dir_, source_.root);
     if (source_.stream) return ok();
@@ -331,6 +353,21 @@ class Put {
 };
 
 }  // namespace
+
+Status check_put(const PutOptions& options) {
+  CAIRN_TRY(Ends ends, look_at_ends(options));
+  const LocalSource& source = ends.source;
+  if (source.stream) return ok();
+  CAIRN_TRY(os::Directory tree, os::Directory::open(source.root));
+  if (!source.directory) {
+    auto file = tree.open_file(store::base_name(source.absolute));
+    return file ? ok() : Status(file.error());
+  }
+  Progress quiet;
+  CAIRN_TRY([[maybe_unused]] std::vector<os::TreeEntry> listed, tree.list());
+  CAIRN_TRY(auto scanner, Scanner::open(source.root, options.scan, quiet));
+  return ends.target.path.empty() ? check_no_runs_inside(tree, options, *scanner) : ok();
+}
 
 Result<PutSummary> put(Remote& remote, const PutOptions& options, Progress& progress, const Deadline& deadline) {
   return Put(remote, options, progress, deadline).run();

@@ -54,6 +54,10 @@ struct PutSummary {
   Duration duration{0};
 };
 
+// What `put` would refuse for its two ends alone, before it asks the server: a source that is not there or cannot be read, a path
+// no volume takes. Ok is no promise: the source may change.
+Status check_put(const PutOptions& options);
+
 Result<PutSummary> put(Remote& remote, const PutOptions& options, Progress& progress, const Deadline& deadline);
 
 // Where the files of a put or get go. Volume paths have no leading or trailing '/'.

@@ -21,6 +21,15 @@ Error conflict(const std::string& path, std::string_view there, std::string_view
                "remove it from the volume first (cairn volumes rm), or put to another path");
 }
 
+}  // namespace
+
+Error below_runs(const std::string& path) {
+  return Error(Code::kRunsReadOnly, "'" + store::escape_for_display(path) + "' is below runs/, which only runs and sessions write",
+               "rename the local folder or put to another path");
+}
+
+namespace {
+
 class Joiner {
  public:
   Joiner(const PutPlanInput& input, SpoolWriter& plan, Progress& progress, const Deadline& deadline)
@@ -73,8 +82,7 @@ class Joiner {
     }
     if (path.empty()) return ok();  // the volume's root is no entry
     if (store::is_under_runs(path)) {
-      return Error(Code::kRunsReadOnly, "'" + store::escape_for_display(path) + "' is below runs/, which only runs and sessions write",
-                   "rename the local folder or put to another path");
+      return below_runs(path);
     }
     while (have_base_ && store::path_compare(base_.entry.path, path) < 0) CAIRN_CHECK_OK(base_only());
     bool both = have_base_ && base_.entry.path == path;

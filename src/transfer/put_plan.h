@@ -35,6 +35,9 @@ struct PutPlanCounts {
   uint64_t deleted = 0;
 };
 
+// What refuses a path of the source that would land below runs/.
+Error below_runs(const std::string& path);
+
 // path_type_conflict, runs_read_only; errors of the two streams.
 Result<PutPlanCounts> make_put_plan(const PutPlanInput& input, SpoolWriter& plan, Progress& progress, const Deadline& deadline);
 

@@ -67,6 +67,28 @@ void expect_equal(FakeRemote& remote, const std::string& root) {
   }
 }
 
+TEST(PutCheck, RefusesWhatPutWouldBeforeItAsksTheServer) {
+  World world;
+  CAIRN_CHECK(::mkdir((world.src + "/runs").c_str(), 0755) == 0);
+  testing::write_local(world.src + "/runs/x", "x");
+  auto code = [&](const std::string& local, const std::string& to) {
+    Status checked = check_put(world.options(local, to));
+    return checked ? std::string("ok") : std::string(wire_name(checked.error().code()));
+  };
+  EXPECT_EQ(code(world.src, "data"), "ok");
+  EXPECT_EQ(code(world.src + "/runs/x", "x"), "ok");
+  EXPECT_EQ(code("-", "x"), "ok");
+  EXPECT_EQ(code("-", "x/"), "path_invalid");
+  EXPECT_EQ(code(world.src, "runs/x"), "runs_read_only");
+  EXPECT_EQ(code(world.src, "../x"), "path_invalid");
+  EXPECT_EQ(code(world.src + "/absent", "x"), "file_not_found");
+  EXPECT_EQ(code(world.src + "/runs/x/", "x"), "path_type_conflict");
+  EXPECT_EQ(code(world.src + "/", "/"), "runs_read_only");
+  PutOptions without = world.options(world.src + "/", "/");
+  without.scan.exclude = {"/runs/"};
+  EXPECT_TRUE(check_put(without));
+}
+
 TEST(PutTarget, FollowsTheRsyncRule) {
   auto target = [](const std::string& remote, bool contents, bool directory) {
     auto answer = resolve_put_target(remote, "my-data", contents, directory);

@@ -123,6 +123,16 @@ class WrongWords(BoxTest):
                 self.assertIn(f"--data {data} ", error["message"])
         self.assertEqual((self.names("ways"), read(file)), ({"f"}, b"p"))
 
+    def test_a_refused_put_makes_no_volume(self):
+        source = self.box.local("first")
+        write(f"{source}/runs/x", "x")
+        for code, exit_code, *words in (("runs_read_only", 2, source, "runs/f"), ("runs_read_only", 2, source + "/", "/"),
+                                        ("path_invalid", 2, source, "../x"), ("file_not_found", 5, f"{source}/absent", "x"),
+                                        ("size_invalid", 2, source, "x", "--bwlimit", "y"), ("volume_not_found", 5, source, "x", "--dry-run")):
+            self.box.fails(code, exit_code, "storage", "put", "first-use", *words)
+        self.box.fails("volume_not_found", 5, "volumes", "info", "first-use")
+        self.assertEqual(self.box.json("storage", "put", "first-use", source, "x")["files"], 1)
+
     def test_hints_name_commands_that_exist(self):
         named = {}
         for folder, _, names in os.walk(f"{ROOT}/src"):
