@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/run_request.h"
 #include "cli/run_text.h"
+#include "cli/terminal_text.h"
 #include "cli/training_text.h"
 #include "cli/volume_text.h"
 #include "base/quantity.h"
@@ -112,6 +113,13 @@ TEST(Args, AVerbMayHandOnWhatFollows) {
   EXPECT_EQ(run({"-o", "json", "tool", "sub"}, seen, handed), 5);
   EXPECT_FALSE(handed);
   EXPECT_EQ(run({"-o", "json", "tool", "sub", "x"}, seen, handed), 2);
+}
+
+TEST(TerminalText, HoldsNoControlCharacters) {
+  EXPECT_EQ(shown_path("a\\b\n\xff\u00e9"), "a\\\\b\\x0a\\xff\u00e9");
+  EXPECT_EQ(shown_words("a\\b\n\x1b[2J"), "a\\b\\x0a\\x1b[2J");
+  EXPECT_EQ(shown_text("one\n\ttwo\r\\\xc2\x9b"), "one\n\ttwo\\x0d\\\\xc2\\x9b");
+  EXPECT_EQ(shown_text(""), "");
 }
 
 TEST(LoggedError, IsReadBackAsItWasPrinted) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 #include "cli/run_request.h"
 #include "cli/run_text.h"
 #include "cli/training_text.h"
@@ -164,7 +165,7 @@ Result<int> list_checkpoints(Context& context, client::ApiClient& client, RunId 
   std::vector<std::vector<std::string>> rows;
   for (const api::Checkpoint& checkpoint : list.checkpoints) {
     rows.push_back({std::to_string(checkpoint.step), checkpoint.state, human_bytes(checkpoint.bytes),
-                    human_count(checkpoint.files), human_time(checkpoint.at), checkpoint.path});
+                    human_count(checkpoint.files), human_time(checkpoint.at), shown_path(checkpoint.path)});
   }
   output.table({"STEP", "STATE", "SIZE", "FILES", "TIME", "PATH"}, rows);
   return 0;

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 
 namespace cairn::cli {
 
@@ -22,7 +23,7 @@ void add_volumes_du(Verb volumes) {
         Output& output = context.output();
         if (output.json()) {
           output.document(JsonText()
-                              .add("path", path)
+                              .add("path", shown_path(path))
                               .add("entries", usage.entries)
                               .add("files", usage.files)
                               .add("bytes", usage.bytes)
@@ -30,7 +31,7 @@ void add_volumes_du(Verb volumes) {
                               .str());
         } else {
           output.line(human_bytes(usage.bytes) + " (" + human_count(usage.bytes) + " bytes) in " +
-                      plural(usage.files, "file") + "  /" + path + "  snapshot " + std::to_string(usage.snapshot));
+                      plural(usage.files, "file") + "  /" + shown_path(path) + "  snapshot " + std::to_string(usage.snapshot));
         }
         return 0;
       });

@@ -3,32 +3,20 @@
 #include <fmt/core.h>
 
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 
 namespace cairn::cli {
 namespace {
 
-// Bytes that a terminal would not show as they are, as \xNN.
-std::string printable(const std::string& name) {
-  std::string text;
-  for (unsigned char c : name) {
-    if (c < 32 || c == 127) {
-      text += fmt::format("\\x{:02x}", c);
-    } else {
-      text += static_cast<char>(c);
-    }
-  }
-  return text;
-}
-
 std::string entry_json(const api::Entry& entry, const std::string& name) {
   JsonText json;
-  json.add("name", name)
-      .add("path", entry.path)
+  json.add("name", shown_path(name))
+      .add("path", shown_path(entry.path))
       .add("kind", entry.kind)
       .add("size_bytes", entry.size_bytes)
       .add("mode", fmt::format("{:04o}", entry.mode))
       .add("modified_at", to_rfc3339(Time{entry.mtime_ns / 1000}));
-  if (entry.kind == "symlink") json.add("target", entry.target);
+  if (entry.kind == "symlink") json.add("target", shown_path(entry.target));
   return json.str();
 }
 
@@ -62,8 +50,8 @@ void add_volumes_ls(Verb parent) {
               documents.push_back(entry_json(entry, name));
               continue;
             }
-            std::string shown = printable(name) + (entry.kind == "dir" ? "/" : "");
-            if (entry.kind == "symlink") shown += " -> " + printable(entry.target);
+            std::string shown = shown_path(name) + (entry.kind == "dir" ? "/" : "");
+            if (entry.kind == "symlink") shown += " -> " + shown_path(entry.target);
             if (options->details) {
               rows.push_back({fmt::format("{:04o}", entry.mode), human_bytes(entry.size_bytes),
                               human_time(Time{entry.mtime_ns / 1000}), shown});

@@ -4,6 +4,7 @@
 
 #include "cli/json_text.h"
 #include "cli/progress_printer.h"
+#include "cli/terminal_text.h"
 #include "cli/volume_text.h"
 #include "base/quantity.h"
 #include "transfer/put.h"
@@ -21,7 +22,7 @@ struct Options {
 
 std::string summary_json(const transfer::PutSummary& summary) {
   std::vector<std::string> failed;
-  for (const std::string& path : summary.failed_paths) failed.push_back(json_quote(path));
+  for (const std::string& path : summary.failed_paths) failed.push_back(json_quote(shown_path(path)));
   return JsonText()
       .add("files", summary.files)
       .add("bytes", summary.bytes)

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 
 namespace cairn::cli {
 namespace {
@@ -65,7 +66,7 @@ void add_volumes_rm(Verb volumes) {
         }
         if (!checkpoints.empty()) {
           output.note("these checkpoints will go:");
-          for (const std::string& checkpoint : checkpoints) output.note("  " + checkpoint);
+          for (const std::string& checkpoint : checkpoints) output.note("  " + shown_path(checkpoint));
           if (!options->yes) {
             CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", options->name));
           }

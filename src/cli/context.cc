@@ -8,6 +8,7 @@
 #include "api/types.h"
 #include "base/limits.h"
 #include "base/whole_number.h"
+#include "cli/terminal_text.h"
 #include "os/file_system.h"
 #include "os/terminal.h"
 #include "transfer/api_remote.h"
@@ -129,7 +130,7 @@ Result<VolumeAtSnapshot> parse_volume_at(const std::string& text) {
   std::string number = text.substr(at + 1);
   where.snapshot = whole_number<uint64_t>(number).value_or(0);
   if (where.snapshot == 0) {
-    return Error(Code::kUsage, "'" + text + "': '" + number + "' is not a snapshot's number",
+    return Error(Code::kUsage, "'" + shown_path(text) + "': '" + shown_path(number) + "' is not a snapshot's number",
                  "list them with: cairn volumes snapshots " + where.volume);
   }
   return where;
@@ -142,9 +143,9 @@ Result<std::string> parse_volume_path(const std::string& text) {
     std::string segment = text.substr(start, end - start);
     start = end + 1;
     if (segment.empty() || segment == ".") continue;
-    if (segment == "..") return Error(Code::kPathInvalid, "the path '" + text + "' leaves the volume");
+    if (segment == "..") return Error(Code::kPathInvalid, "the path '" + shown_path(text) + "' leaves the volume");
     if (segment.size() > limits::kSegmentBytesMax) {
-      return Error(Code::kPathInvalid, "a name in the path has more than 255 bytes: '" + segment.substr(0, 40) + "...'");
+      return Error(Code::kPathInvalid, "a name in the path has more than 255 bytes: '" + shown_path(segment.substr(0, 40)) + "...'");
     }
     path += (path.empty() ? "" : "/") + segment;
   }

@@ -1,5 +1,5 @@
-// Builds the small JSON documents that commands print (docs/SCRIPTING.md). Strings that are not UTF-8 are shown with
-// replacement characters.
+// Builds the small JSON documents that commands print (docs/SCRIPTING.md). Strings are UTF-8: names of files
+// go through shown_path first, what else is not UTF-8 gets replacement characters.
 #pragma once
 
 #include <cstdint>

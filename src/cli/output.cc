@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "api/json.h"
+#include "cli/terminal_text.h"
 #include "os/terminal.h"
 
 namespace cairn::cli {
@@ -65,11 +66,13 @@ std::string_view usual_hint(Code code) {
 
 bool Output::colour() const { return !json_ && os::is_terminal(1) && std::getenv("NO_COLOR") == nullptr; }
 
-void Output::line(std::string_view text) { static_cast<void>(write_bytes(std::string(text) + "\n")); }
+void Output::line(std::string_view text) { static_cast<void>(write_bytes(shown_text(text) + "\n")); }
+
+void Output::document(std::string_view json) { static_cast<void>(write_bytes(std::string(json) + "\n")); }
 
 void Output::note(std::string_view text) {
   std::lock_guard lock(mutex_);
-  static_cast<void>(write_all(2, std::string(text) + "\n"));
+  static_cast<void>(write_all(2, shown_text(text) + "\n"));
 }
 
 Status Output::write_bytes(std::string_view bytes) {
@@ -77,7 +80,10 @@ Status Output::write_bytes(std::string_view bytes) {
   return write_all(1, bytes);
 }
 
-void Output::table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+void Output::table(const std::vector<std::string>& header, std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = shown_words(cell);
+  }
   std::vector<size_t> widths(header.size());
   auto measure = [&](const std::vector<std::string>& row) {
     for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
@@ -98,7 +104,8 @@ void Output::table(const std::vector<std::string>& header, const std::vector<std
 }
 
 int Output::fail(const Error& given) {
-  Error error = given.hint().empty() ? Error(given).with_hint(std::string(usual_hint(given.code()))) : given;
+  std::string hint = given.hint().empty() ? std::string(usual_hint(given.code())) : given.hint();
+  Error error = Error(given.code(), shown_text(given.message()), shown_text(hint)).with_holder(given.holder());
   if (json_) {
     document(api::error_to_json(error));
   } else {

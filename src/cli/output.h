@@ -24,14 +24,14 @@ class Output {
   // Colours only when stdout is a terminal and NO_COLOR is not set.
   bool colour() const;
 
-  // One line on stdout.
+  // One line on stdout. Unprintable bytes are shown as \xNN here and in notes, errors and tables.
   void line(std::string_view text);
   // A JSON document (already serialised) and a line end on stdout.
-  void document(std::string_view json) { line(json); }
+  void document(std::string_view json);
   // One line on stderr.
   void note(std::string_view text);
   // Columns as wide as their widest cell. An empty table prints its header alone.
-  void table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
+  void table(const std::vector<std::string>& header, std::vector<std::vector<std::string>> rows);
   // Unchanged bytes on stdout. io_error when the reader is gone.
   Status write_bytes(std::string_view bytes);
   // Prints the error (JSON on stdout with -o json, else text on stderr) and gives its exit code.

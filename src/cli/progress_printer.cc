@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 #include "os/terminal.h"
 
 namespace cairn::cli {
@@ -23,9 +24,9 @@ ProgressPrinter::ProgressPrinter(Output& output, std::string verb, bool events)
       events_(events),
       terminal_(!events && !output.json() && os::is_terminal(2)),
       progress_([this](const transfer::Notice& notice) {
-        std::string path = notice.path.empty() ? "" : notice.path + ": ";
+        std::string path = notice.path.empty() ? "" : shown_path(notice.path) + ": ";
         if (events_) {
-          output_.line(JsonText().add("event", "notice").add("path", notice.path).add("text", notice.text).str());
+          output_.document(JsonText().add("event", "notice").add("path", shown_path(notice.path)).add("text", notice.text).str());
         } else {
           std::lock_guard lock(mutex_);
           erase_line();
@@ -51,7 +52,7 @@ void ProgressPrinter::watch() {
   Duration interval = terminal_ ? Duration(kRedraw) : Duration(kPlainLine);
   while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
     if (events_) {
-      output_.line(event());
+      output_.document(event());
     } else if (terminal_) {
       std::string line = text();
       size_t width = os::terminal_width(2);

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "cli/progress_printer.h"
+#include "cli/terminal_text.h"
 #include "cli/volume_text.h"
 #include "base/quantity.h"
 #include "transfer/put.h"
@@ -24,7 +25,7 @@ transfer::ScanOptions workspace_scan() {
 }
 
 Error unreadable(Code code, const std::string& what, const std::vector<std::string>& paths, uint64_t count) {
-  std::string first = paths.empty() ? std::string("something in the working directory") : "'" + paths.front() + "'";
+  std::string first = paths.empty() ? std::string("something in the working directory") : "'" + shown_path(paths.front()) + "'";
   std::string others = count > 1 ? fmt::format(" (and {} more)", count - 1) : std::string();
   return Error(code, first + others + " " + what, "run again when it can be read, or name it in .cairnignore");
 }
@@ -39,7 +40,7 @@ Status check_workspace(Context& context) {
     if (!entry) break;
     if (entry->kind == transfer::EntryKind::kFile) bytes += entry->identity.size;
     if (bytes > kWorkspaceBytesMax) {
-      return Error(Code::kRequestTooLarge, "the working directory holds more than 2 GiB (at '" + entry->path + "')",
+      return Error(Code::kRequestTooLarge, "the working directory holds more than 2 GiB (at '" + shown_path(entry->path) + "')",
                    "name large data in .cairnignore and put it on a volume, or run with --no-upload");
     }
   }

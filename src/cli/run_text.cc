@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "cli/json_text.h"
+#include "cli/terminal_text.h"
 
 namespace cairn::cli {
 namespace {
@@ -78,7 +79,7 @@ std::string run_text(const api::Run& run) {
 std::string checkpoint_json(const api::Checkpoint& checkpoint) {
   return JsonText()
       .add("step", checkpoint.step)
-      .add("path", checkpoint.path)
+      .add("path", shown_path(checkpoint.path))
       .add("state", checkpoint.state)
       .add("files", checkpoint.files)
       .add("bytes", checkpoint.bytes)

@@ -9,6 +9,11 @@ import socket
 from cairn_box import ROOT, BoxTest, main, noise, read, tree, wait_until, write
 
 
+def unshown(shown):
+    """The bytes of a name, as docs/SCRIPTING.md says."""
+    return re.sub(rb"\\(\\|x..)", lambda m: b"\\" if m[1] == b"\\" else bytes.fromhex(m[1][1:].decode()), shown.encode())
+
+
 class Semantics(BoxTest):
     def test_every_example_has_a_test(self):
         with open(f"{ROOT}/docs/SEMANTICS.md") as page:
@@ -58,6 +63,17 @@ class Semantics(BoxTest):
         expected = tree(source)
         kind, mode, *rest = expected[b"setuid"]
         expected[b"setuid"] = (kind, mode & 0o777, *rest)  # comes back without it
+        [shown] = [entry for entry in self.box.json("volumes", "ls", "kinds", "data") if entry["name"].startswith("not utf-8")]
+        self.assertEqual(shown["name"], "not utf-8 \\xff\\xfe\\x0a\\x09\"'")
+        self.assertEqual(unshown(shown["path"]), b"data/" + os.path.basename(strange))
+        listed = self.box.cairn("volumes", "ls", "kinds", "data").text.splitlines()
+        self.assertIn(shown["name"], listed)
+        used = self.box.cairn("volumes", "du", "kinds", unshown(shown["path"])).out
+        self.assertEqual((used.count(b"\n"), used.isascii()), (1, True), used)
+        self.assertEqual(self.box.json("volumes", "du", "kinds", unshown(shown["path"]))["path"], shown["path"])
+        absent = self.box.cairn("volumes", "cat", "kinds", b"no\x1b[2J\xff", expect=5).err
+        self.assertNotIn(b"\x1b", absent)
+        self.assertNotIn(b"\xff", absent)
         back = f"{target}/data" if os.path.isdir(f"{target}/data") else target
         self.assertEqual(tree(back), expected)
         self.assertEqual((received["files"], received["bytes"]), (sent["files"], sent["bytes"]))
