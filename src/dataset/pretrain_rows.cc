@@ -92,15 +92,16 @@ Status Windows::look_for_separator() {
   return ok();
 }
 
-// Whether the first documents that an index tells apart all end in one id: then that is a separator, if not the expected one
-// (models of conversations name the end of a turn as theirs).
+// Whether the first documents that an index tells apart all end in one special id: then that is a separator, if not the expected one
+// (models of conversations name the end of a turn as theirs). Texts may well all end in one ordinary id: that of a newline.
 Result<bool> Windows::documents_end_alike() {
   for (size_t i = 0; i < pool_.shards().size(); ++i) {
     const ShardReader& shard = pool_.shards()[i];
     uint64_t documents = std::min(shard.documents().value_or(0), kLookDocuments);
     if (documents < 2) continue;
     CAIRN_TRY(std::vector<uint32_t> last, pool_.last_ids(i, documents));
-    return last.size() >= 2 && std::count(last.begin(), last.end(), last[0]) == static_cast<std::ptrdiff_t>(last.size());
+    if (last.size() < 2 || (options_.is_special && !options_.is_special(last[0]))) return false;
+    return std::count(last.begin(), last.end(), last[0]) == static_cast<std::ptrdiff_t>(last.size());
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,8 +25,10 @@ struct PretrainRowsOptions {
   bool shuffle = true;
   uint64_t seed = 0;
   // Where given and not among the first kSeparatorLookTokens ids, there is a warning, unless an index shows that documents end in
-  // some other common id.
+  // some other common id that may be a separator.
   std::optional<uint32_t> separator_id;
+  // Whether an id is a special token, which no text gives; others are no separators. Empty: nobody knows, all ids may be.
+  std::function<bool(uint32_t)> is_special;
   // Validation: windows in their order, the first `num_samples` of them (0: all). `next` starts again after rows_per_epoch() rows;
   // the last of these has fewer windows where micro_batch_size does not divide their number. Without effect on the above: no shuffle.
   bool validation = false;

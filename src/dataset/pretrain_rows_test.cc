@@ -281,6 +281,17 @@ TEST(PretrainRows, RefusesLessThanOneWindow) {
   EXPECT_EQ(PretrainRows::open(options_of(empty, 1, 1)).error().code(), Code::kDataInvalid);
 }
 
+TEST(PretrainRows, ANewlineAfterEachDocumentIsNoSeparator) {
+  testing::TemporaryFolder folder;
+  write_shard(folder / "a.ds", 2, {{1, 2, 8}, {3, 8}, {8}});
+  auto options = options_of(folder, 3, 1);
+  options.separator_id = 7;
+  options.is_special = [](uint32_t id) { return id == 7; };
+  auto rows = open_rows(options);
+  ASSERT_EQ(rows->warnings().size(), 1u);
+  EXPECT_THAT(rows->warnings()[0], HasSubstr("No separator (id 7)"));
+}
+
 TEST(PretrainRows, WarnsOfMissingSeparatorsAndMixedTokenizers) {
   testing::TemporaryFolder folder;
   write_shard(folder / "a.ds", 2, {{1, 2, 3, 9}}, "one");
@@ -296,6 +307,8 @@ TEST(PretrainRows, WarnsOfMissingSeparatorsAndMixedTokenizers) {
   testing::TemporaryFolder other;
   write_shard(other / "a.ds", 2, {{1, 2, 8}, {3, 8}, {}, {8}});
   options.paths = {other.path()};
+  EXPECT_TRUE(open_rows(options)->warnings().empty());
+  options.is_special = [](uint32_t id) { return id == 8; };
   EXPECT_TRUE(open_rows(options)->warnings().empty());
   write_shard(other / "0.ds", 2, {{1, 2, 8}, {3, 4}});
   EXPECT_EQ(open_rows(options)->warnings().size(), 1u);

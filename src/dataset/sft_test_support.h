@@ -24,6 +24,7 @@ class ByteTokenizer final : public Tokenizer {
     if (found == added.end()) return std::nullopt;
     return 256 + static_cast<uint32_t>(found - added.begin());
   }
+  bool is_special(uint32_t id) const override { return id >= 256 && id < vocab_size(); }
   std::string decode(std::span<const uint32_t> ids, bool) const override {
     std::string text;
     for (uint32_t id : ids) {

@@ -283,6 +283,11 @@ std::optional<uint32_t> TokenizerImpl::id_of(std::string_view token) const {
   return id;
 }
 
+bool TokenizerImpl::is_special(uint32_t id) const {
+  auto added = added_by_id_.find(id);
+  return added != added_by_id_.end() && added->second->special;
+}
+
 std::string TokenizerImpl::decode(std::span<const uint32_t> ids, bool skip_special) const {
   std::string text;
   for (uint32_t id : ids) {

@@ -28,6 +28,8 @@ class Tokenizer {
   virtual uint32_t vocab_size() const = 0;
   // An entry of the vocabulary or an added token, as spelled in the file ("<|im_end|>").
   virtual std::optional<uint32_t> id_of(std::string_view token) const = 0;
+  // Whether it is an added token that the file marks as special.
+  virtual bool is_special(uint32_t id) const = 0;
   // The bytes of these ids; unknown ids give nothing. Special tokens are spelled out unless `skip_special`.
   virtual std::string decode(std::span<const uint32_t> ids, bool skip_special = false) const = 0;
 };

@@ -32,6 +32,7 @@ class TokenizerImpl final : public Tokenizer {
 
   uint32_t vocab_size() const override { return vocab_size_; }
   std::optional<uint32_t> id_of(std::string_view token) const override;
+  bool is_special(uint32_t id) const override;
   std::string decode(std::span<const uint32_t> ids, bool skip_special) const override;
 
   const TokenizerParts& parts() const { return parts_; }

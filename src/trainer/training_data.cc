@@ -7,6 +7,7 @@
 #include "config/training_paths.h"
 #include "dataset/pretrain_rows.h"
 #include "dataset/tokenizer.h"
+#include "trainer/end_token.h"
 #include "trainer/sft_data.h"
 
 namespace cairn::trainer {
@@ -22,7 +23,8 @@ struct Opening {
   const config::TrainingConfig& config;
   const DecoderSpec& spec;
   const std::string& volume_root;
-  std::shared_ptr<const dataset::Tokenizer> tokenizer;  // null when the run needs none
+  std::shared_ptr<const dataset::Tokenizer> tokenizer;  // null when there is none
+  std::optional<uint32_t> separator_id;                 // that is to end each document of shards
   std::function<void(const std::string&)> warn;
   std::vector<std::string> warnings;
 };
@@ -40,7 +42,10 @@ Result<std::unique_ptr<RowSource>> open_shards(Opening& opening, const DataSetti
   options.vocab_size = vocabulary(opening);
   options.shuffle = data.shuffle;
   options.seed = data.seed;
-  if (!opening.spec.eos_token_ids.empty()) options.separator_id = static_cast<uint32_t>(opening.spec.eos_token_ids.front());
+  options.separator_id = opening.separator_id;
+  if (opening.tokenizer) {
+    options.is_special = [tokenizer = opening.tokenizer](uint32_t id) { return tokenizer->is_special(id); };
+  }
   if (validation != nullptr) {
     options.validation = true;
     options.num_samples = validation->num_samples;
@@ -70,8 +75,8 @@ Result<std::unique_ptr<RowSource>> open_one(Opening& opening, const DataSettings
   return Error(Code::kInternal, "unknown kind of data");
 }
 
-// Shards are token ids already: there a tokenizer that lies beside the model is only compared with it, and one that cannot be read
-// is no reason not to train.
+// Shards are token ids already: there a tokenizer that lies beside the model is only compared with it, and tells what separates
+// documents; one that cannot be read is no reason not to train.
 Status load_tokenizer(Opening& opening) {
   CAIRN_TRY(std::string folder, tokenizer_folder(opening.config, opening.volume_root));
   bool needed = config::reads_conversations(opening.config);
@@ -89,7 +94,8 @@ Status load_tokenizer(Opening& opening) {
                              folder, (*tokenizer)->vocab_size() - 1, opening.spec.vocab_size),
                  "use the tokenizer the model was made for, or raise vocab_size in config.json");
   }
-  if (needed) opening.tokenizer = std::move(*tokenizer);
+  opening.tokenizer = std::move(*tokenizer);
+  if (!opening.separator_id) opening.separator_id = end_token(*opening.tokenizer, folder);
   return ok();
 }
 
@@ -103,7 +109,8 @@ Result<std::string> tokenizer_folder(const config::TrainingConfig& config, const
 
 Result<TrainingRows> open_rows(const config::TrainingConfig& config, const DecoderSpec& spec, const std::string& volume_root,
                                std::function<void(const std::string&)> warn) {
-  Opening opening{config, spec, volume_root, nullptr, std::move(warn), {}};
+  Opening opening{config, spec, volume_root, nullptr, std::nullopt, std::move(warn), {}};
+  if (!spec.eos_token_ids.empty()) opening.separator_id = static_cast<uint32_t>(spec.eos_token_ids.front());
   CAIRN_CHECK_OK(load_tokenizer(opening));
   TrainingRows rows;
   CAIRN_TRY(rows.train, open_one(opening, config.data, nullptr));
