@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "dataset/parquet_file.h"
+#include "dataset/utf8_repair.h"
 #include "os/tree.h"
 
 namespace cairn::dataset {
@@ -38,6 +39,10 @@ Kind kind_of(std::string_view path) {
 
 Error too_long(const std::string& what) {
   return Error(Code::kLimitExceeded, fmt::format("{} has more than {} MiB", what, kDocumentBytesMax >> 20), "split it");
+}
+
+void drop_byte_order_mark(std::string& bytes) {
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
 }
 
 class Files {
@@ -154,14 +159,16 @@ class Source final : public DocumentSource {
     }
     if (!text) return text.error();
     block.bytes = std::move(*text);
-    block.text_ends.push_back(block.bytes.size());
     block.read_bytes = block.bytes.size();
+    drop_byte_order_mark(block.bytes);
+    block.text_ends.push_back(block.bytes.size());
     return ok();
   }
 
   // Whole lines of some kBlockBytes; false at the end of the file.
   Result<bool> read_lines(const InputFile& file, DocumentBlock& block) {
-    if (!lines_.fd.valid()) {
+    bool at_start = !lines_.fd.valid();
+    if (at_start) {
       CAIRN_TRY(lines_, open_file(file.path));
       next_line_ = 1;
       carried_.clear();
@@ -178,6 +185,7 @@ class Source final : public DocumentSource {
       CAIRN_TRY(size_t count, os::read_full(lines_.fd.get(), {to, kBlockBytes}, file.path));
       block.bytes.resize(before + count);
       block.read_bytes += count;
+      if (at_start && before == 0) drop_byte_order_mark(block.bytes);
       if (count < kBlockBytes) {
         lines_.fd.reset();
         return false;

@@ -23,7 +23,7 @@ inline constexpr size_t kDocumentBytesMax = 256u * 1024 * 1024;
 struct DocumentSourceOptions {
   // Files (.txt, .text, .md; .jsonl, .ndjson, .json with one object a line; .parquet) and folders, in which files with these
   // endings are taken; others, and names that begin with '.', are passed over. A file given by name with another ending is read as
-  // text. Links inside folders are refused (data_invalid).
+  // text. A byte order mark at the start of text or JSONL is passed over. Links inside folders are refused (data_invalid).
   std::vector<std::string> inputs;
   std::string text_key = "text";  // of JSONL objects and Parquet rows
 };

@@ -97,6 +97,20 @@ TEST(DocumentSource, PassesOverEmptyTextsAndRepairsBytes) {
   EXPECT_THAT(*texts, ElementsAre("a\xef\xbf\xbd" "b", "\xf0\x9f\x98\x80"));
 }
 
+// Editors of Windows write one.
+TEST(DocumentSource, AByteOrderMarkIsNoText) {
+  testing::TemporaryFolder folder;
+  const std::string mark = "\xef\xbb\xbf";
+  write_file(folder / "in/a.txt", mark + "text " + mark);
+  write_file(folder / "in/b.jsonl", mark + "{\"text\":\"one\"}\n{\"text\":\"two\"}");
+  write_file(folder / "in/c.jsonl", mark + "{\"text\":\"" + std::string(9'000'000, 'x') + "\"}\n{\"text\":\"three\"}\n");
+  write_file(folder / "in/d.jsonl", mark);
+  write_file(folder / "in/e.txt", mark);
+  auto texts = read_all({folder / "in"});
+  ASSERT_TRUE(texts) << texts.error().to_string();
+  EXPECT_THAT(*texts, ElementsAre("text " + mark, "one", "two", std::string(9'000'000, 'x'), "three"));
+}
+
 TEST(DocumentSource, NamesFileAndLineOfWhatIsNoDocument) {
   testing::TemporaryFolder folder;
   auto refused = [&](const std::string& line, const char* why) {

@@ -16,6 +16,7 @@
 #include "dataset/line_index.h"
 #include "dataset/parquet_file.h"
 #include "dataset/sft_file_list.h"
+#include "dataset/utf8_repair.h"
 #include "os/fd.h"
 #include "os/tree.h"
 
@@ -74,6 +75,8 @@ class LineFinder {
   LineFinder(DataFile& file, uint64_t begin, uint64_t rows_max)
       : file_(file), offset_(begin), line_begin_(begin), rows_max_(rows_max) {}
 
+  // These bytes belong to no line.
+  void pass_over(size_t count) { offset_ += count; }
   Status feed(std::string_view bytes) {
     for (size_t at = 0; at < bytes.size();) {
       if (!in_text_) {
@@ -120,6 +123,10 @@ Status index_lines(DataFile& file, uint64_t rows_max) {
     CAIRN_TRY(size_t got, os::read_full_at(open.fd.get(), offset, buffer, file.path));
     std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), got);
     if (offset == 0) {
+      if (bytes.starts_with(kByteOrderMark)) {
+        finder.pass_over(kByteOrderMark.size());
+        bytes.remove_prefix(kByteOrderMark.size());
+      }
       size_t first = bytes.find_first_not_of(" \t\r\n");
       if (first != std::string_view::npos && bytes[first] == '[') {
         return Error(Code::kDataInvalid, fmt::format("{} is one JSON list; expected one JSON object a line", file.name),

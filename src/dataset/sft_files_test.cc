@@ -51,6 +51,20 @@ TEST(SftFiles, FindsTheLinesOfAFile) {
   EXPECT_FALSE((*files)->from_columns(0));
 }
 
+TEST(SftFiles, AByteOrderMarkIsNoPartOfARow) {
+  testing::TemporaryFolder folder;
+  const std::string mark = "\xef\xbb\xbf";
+  write(folder / "a.jsonl", mark + "{\"a\":1}\n{\"a\":2}\n");
+  auto files = SftFiles::open(folder / "a.jsonl", "");
+  ASSERT_TRUE(files) << files.error().message();
+  EXPECT_THAT(rows_of(**files), ElementsAre("{\"a\":1}", "{\"a\":2}"));
+  EXPECT_EQ((*files)->where(1), "a.jsonl, line 2");
+  write(folder / "list.jsonl", mark + "[{\"a\":1}]");
+  EXPECT_THAT(error_of(folder / "list.jsonl").message(), HasSubstr("is one JSON list"));
+  write(folder / "none.jsonl", mark);
+  EXPECT_THAT(error_of(folder / "none.jsonl").message(), HasSubstr("holds no row"));
+}
+
 TEST(SftFiles, BoundsTheRowsOfADataSet) {
   testing::TemporaryFolder folder;
   write(folder / "d/a.jsonl", "{}\n{}\n\n{}\n");

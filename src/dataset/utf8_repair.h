@@ -10,6 +10,9 @@
 
 namespace cairn::dataset {
 
+// Some editors begin a file with it; it is no part of the text.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // A stretch of changed text and where it came from: bytes from `out` on stand for `in`, `in` + 1, … when `same`, else all for `in`.
 // A list of them is sorted by `out` and begins at 0.
 struct TextPiece {
