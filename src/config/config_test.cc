@@ -30,6 +30,16 @@ TEST(Nearest, CountsEdits) {
   EXPECT_EQ(nearest_word("zzz", {"listen", "volume"}), std::nullopt);
 }
 
+// One edit from each of them: the one that begins alike, then the one that ends alike, then the first of the alphabet.
+TEST(Nearest, PicksOneOfSeveralEquallyNearWordsWhateverTheirOrder) {
+  EXPECT_EQ(nearest_word("bata", {"data", "beta"}), "beta");
+  EXPECT_EQ(nearest_word("bata", {"beta", "data"}), "beta");
+  EXPECT_EQ(nearest_word("form", {"for", "norm", "forms"}), "forms");
+  EXPECT_EQ(nearest_word("seq_lan", {"seq_la", "seq_len"}), "seq_la");
+  EXPECT_EQ(nearest_word("pathx", {"path", "paths"}), "paths");
+  EXPECT_EQ(nearest_word("betas", {"betas2", "betas1"}), "betas1");
+}
+
 TEST(Toml, SplitsCommands) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(*split_command("python  train.py --name 'a b' \"c\\\"d\" e\\ f ''"),

@@ -1,8 +1,27 @@
 #include "config/nearest.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace cairn::config {
+namespace {
+
+// Greater for the likelier of two equally near words: people get the beginning of a word right, then its end, then its length.
+// What is left is the order of the alphabet.
+std::tuple<size_t, size_t, size_t> likeness(std::string_view word, std::string_view candidate) {
+  size_t shorter = std::min(word.size(), candidate.size());
+  size_t prefix = 0, suffix = 0;
+  while (prefix < shorter && word[prefix] == candidate[prefix]) ++prefix;
+  while (suffix < shorter - prefix && word[word.size() - 1 - suffix] == candidate[candidate.size() - 1 - suffix]) ++suffix;
+  return {prefix, suffix, SIZE_MAX - (std::max(word.size(), candidate.size()) - shorter)};
+}
+
+bool likelier(std::string_view word, const std::string& candidate, const std::string& than) {
+  auto one = likeness(word, candidate), other = likeness(word, than);
+  return one != other ? one > other : candidate < than;
+}
+
+}  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
@@ -29,7 +48,8 @@ std::optional<std::string> nearest_word(std::string_view word, const std::vector
   size_t best_distance = limit + 1;
   for (const std::string& candidate : known) {
     size_t distance = edit_distance(word, candidate, limit);
-    if (distance < best_distance) {
+    if (distance > limit) continue;
+    if (distance < best_distance || (distance == best_distance && likelier(word, candidate, *best))) {
       best_distance = distance;
       best = candidate;
     }
