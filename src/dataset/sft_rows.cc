@@ -145,7 +145,8 @@ Status Rows::find_sample() {
     }
     note_skip(row);
     ++place_;
-    if (++seen < files_->size()) continue;
+    // An order may end with skipped rows and the next begin with them: only so many in a row are a whole epoch.
+    if (++seen < 2 * files_->size()) continue;
     return Error(Code::kDataInvalid,
                  fmt::format("{}: none of its {} conversations has a token to train on among the first {}", options_.path,
                              files_->size(), options_.seq_len),

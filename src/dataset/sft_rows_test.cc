@@ -238,6 +238,15 @@ TEST(SftRows, WarnsOfSkippedSamplesAndCountsThem) {
   EXPECT_THAT(warnings[4], HasSubstr("only counted"));
 }
 
+TEST(SftRows, FindsTheOneSampleThatIsNotSkippedInEveryOrder) {
+  testing::TemporaryFolder folder;
+  std::string skipped = row_text(std::string(200, 'x'), "y") + "\n";
+  write(folder / "a.jsonl", skipped + row_text("a", "b") + "\n" + skipped);
+  auto rows = open(options_of(folder / "a.jsonl"));
+  ASSERT_TRUE(rows);
+  while ((*rows)->progress().epoch < 50) ASSERT_TRUE((*rows)->next());
+}
+
 TEST(SftRows, RefusesDataThatCannotTrain) {
   testing::TemporaryFolder folder;
   write(folder / "a.jsonl", row_text(std::string(200, 'x'), "y") + "\n" + row_text(std::string(200, 'x'), "y") + "\n");
