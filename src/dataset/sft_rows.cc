@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kRowTokensMax = int64_t{1} << 26;
 constexpr uint64_t kCheckBytes = 256u * 1024 * 1024;
-constexpr int64_t kWarningsMax = 5;
+constexpr size_t kNamedMax = 5;
 
 class Rows final : public SftRows {
  public:
@@ -82,7 +82,8 @@ class Rows final : public SftRows {
   // The place of the next sample. Once `found_`, it is one that is not skipped.
   uint64_t epoch_ = 0, place_ = 0;
   bool found_ = false;
-  int64_t samples_ = 0, skipped_ = 0, warned_ = 0;
+  int64_t samples_ = 0, skipped_ = 0;
+  std::vector<uint64_t> named_;  // rows of which there was a warning
 
   TokenizedText tokens_;              // of the row `tokens_row_`
   std::optional<uint64_t> tokens_row_;
@@ -124,10 +125,10 @@ Status Rows::measure(uint64_t row) {
 
 void Rows::note_skip(uint64_t row) {
   ++skipped_;
-  if (!options_.warn || warned_ >= kWarningsMax) return;
-  ++warned_;
+  if (!options_.warn || named_.size() >= kNamedMax || std::find(named_.begin(), named_.end(), row) != named_.end()) return;
+  named_.push_back(row);
   options_.warn(fmt::format("{}: skipped, none of its first {} tokens is trained on{}", files_->where(row), options_.seq_len,
-                            warned_ == kWarningsMax ? "; further ones are only counted" : ""));
+                            named_.size() == kNamedMax ? "; further ones are only counted" : ""));
 }
 
 Status Rows::find_sample() {

@@ -32,7 +32,7 @@ struct SftRowsOptions {
   bool validation = false;
   std::string tokenizer_name;    // for messages
   std::string scratch_folder;    // for Parquet; empty: TMPDIR or /tmp
-  // Called with a whole sentence for the first skipped samples of a run. May be empty.
+  // Called with a whole sentence for the first skipped samples, once for each. May be empty.
   std::function<void(const std::string&)> warn;
 };
 

@@ -238,6 +238,24 @@ TEST(SftRows, WarnsOfSkippedSamplesAndCountsThem) {
   EXPECT_THAT(warnings[4], HasSubstr("only counted"));
 }
 
+// They come again in each epoch, and in each pass over validation data.
+TEST(SftRows, NamesASkippedSampleOnce) {
+  testing::TemporaryFolder folder;
+  std::string skipped = row_text(std::string(200, 'x'), "y") + "\n";
+  write(folder / "a.jsonl", skipped + row_text("a", "b") + "\n" + skipped);
+  SftRowsOptions options = options_of(folder / "a.jsonl");
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  auto rows = open(options);
+  ASSERT_TRUE(rows);
+  std::string start = (*rows)->cursor();
+  for (int pass = 0; pass < 3; ++pass) {
+    ASSERT_TRUE((*rows)->restore(start));
+    while ((*rows)->progress().epoch < 4) ASSERT_TRUE((*rows)->next());
+  }
+  EXPECT_THAT(warnings, ::testing::UnorderedElementsAre(HasSubstr("a.jsonl, line 1: skipped"), HasSubstr("a.jsonl, line 3: skipped")));
+}
+
 TEST(SftRows, FindsTheOneSampleThatIsNotSkippedInEveryOrder) {
   testing::TemporaryFolder folder;
   std::string skipped = row_text(std::string(200, 'x'), "y") + "\n";
