@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "config/toml_reader.h"
 #include "config/training_config.h"
+#include "config/training_difference.h"
 
 namespace cairn::config {
 namespace {
@@ -155,6 +156,34 @@ TEST(ResolvedConfig, OtherKindsComeBack) {
   expect_same_again("mode = \"sft\"\n[data]\ntype = \"fake\"\nlength = \"variable\"\ninput_ids = \"random\"\nseed = 4\n");
   expect_same_again("mode = \"pretrain\"\n[data]\ntype = \"fake\"\n[model]\nname = \"m\"\n[resume]\ndir = \"runs/x/checkpoints/step_3\"\n");
   expect_same_again("mode = \"sft\"\n[deployment]\nnum_train_gpus = 16\ngpus_per_node = 16\n[data]\ntype = \"fake\"\n");
+}
+
+TEST(TrainingDifference, NamesTheKeysWithBothValues) {
+  TrainingConfig then;
+  then.data.name = "chats";
+  then.optim.lr = 0.001;
+  TrainingConfig now = then;
+  auto differences = [&] { return config_differences(resolved_training_config(then), resolved_training_config(now)); };
+  EXPECT_TRUE(differences().empty());
+  now.optim.lr = 0.25;
+  now.data.name = "other/" + std::string(100, 'x');
+  now.ckpt.emplace();
+  now.ckpt->interval = 5;
+  std::vector<std::string> seen = differences();
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].substr(0, 34), "data.name was \"chats\" and is \"othe");
+  EXPECT_LT(seen[0].size(), 110u);
+  EXPECT_EQ(seen[1], "optim.lr was 0.001 and is 0.25");
+  EXPECT_EQ(seen[2].substr(0, 26), "ckpt was not set and is {\"");
+}
+
+TEST(TrainingDifference, TakesTextsOfOtherVersions) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(config_differences(R"({"a":1,"gone":2,"b":{"c":[1]}})", R"({"a":1,"new":null,"b":{"c":[1,2]}})"),
+            (Texts{"b.c was [1] and is [1,2]", "gone was 2 and is not set"}));
+  for (const std::string& none : {std::string(), std::string("[]"), std::string("{"), std::string(100'000, '[')}) {
+    EXPECT_EQ(config_differences(none, R"({"a":1})"), Texts{});
+  }
 }
 
 }  // namespace

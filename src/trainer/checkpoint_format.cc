@@ -159,6 +159,7 @@ std::string write_state(const CheckpointState& state) {
   json["data"] = {{"cursor", state.cursor}};
   json["rng"] = {{"torch_cpu", codec::base64_encode(state.torch_generator)}};
   json["config_sha256"] = state.config_sha256;
+  json["config"] = state.config;
   json["model_config"] = state.model_config;
   return dump(json);
 }
@@ -182,6 +183,7 @@ Result<CheckpointState> parse_state(std::string_view text, const std::string& fi
   state.optimizer_kind = optimizer.text("kind");
   state.optimizer_steps = optimizer.count("steps");
   state.cursor = data.text("cursor");
+  if (fields.find("config") != nullptr) state.config = fields.text("config");
   std::string generator = rng.text("torch_cpu");
   for (const Fields* part : {&fields, &progress, &scheduler, &optimizer, &data, &rng}) CAIRN_CHECK_OK(part->status());
   auto bytes = codec::base64_decode(generator);

@@ -42,6 +42,7 @@ struct CheckpointState {
   std::string cursor;
   std::vector<uint8_t> torch_generator;
   std::string config_sha256;
+  std::string config;  // as recorded_config gives it; empty in checkpoints that lack it
   std::string model_config;
 };
 

@@ -40,6 +40,7 @@ struct Small {
     contents.state.cursor = "{\"at\":" + std::to_string(step) + "}";
     contents.state.torch_generator = {1, 2, 255};
     contents.state.config_sha256 = "ab";
+    contents.state.config = "{\"seed\": 1}";
     contents.state.model_config = "{}";
     contents.metrics = {{"loss/mean", 2.5}, {"val/loss", std::nan("")}};
     contents.parameters = &parameters;
@@ -90,6 +91,7 @@ TEST(Checkpoint, ComesBackAsItWas) {
   CheckpointState wanted = Small(7).contents(7).state;
   EXPECT_EQ(state.cursor, wanted.cursor);
   EXPECT_EQ(state.torch_generator, wanted.torch_generator);
+  EXPECT_EQ(state.config, wanted.config);
   EXPECT_EQ(state.total_tokens, 7000);
   EXPECT_EQ(state.optimizer_steps, 7);
   expect_all_sound(files, checkpoints);
@@ -345,6 +347,16 @@ TEST(Checkpoint, MustFitModelAndOptimizer) {
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), Code::kCheckpointMismatch);
   EXPECT_NE(loaded.error().hint().find("skip_optimizer"), std::string::npos);
+}
+
+TEST(Checkpoint, EarlierOnesLackTheConfig) {
+  std::string text = write_state(Small().contents(4).state);
+  size_t begin = text.find("  \"config\":");
+  ASSERT_NE(begin, std::string::npos);
+  text.erase(begin, text.find('\n', begin) + 1 - begin);
+  auto state = parse_state(text, "s");
+  ASSERT_TRUE(state) << state.error().message();
+  EXPECT_EQ(state->config, "");
 }
 
 TEST(Checkpoint, CountersThatNoRunReachesAreDamage) {

@@ -11,11 +11,25 @@ namespace cairn::trainer {
 int64_t rows_per_step(const config::TrainingConfig& config) { return config.data.batch_size / config.data.micro_batch_size; }
 int64_t tokens_per_step(const config::TrainingConfig& config) { return config.data.batch_size * config.data.seq_len; }
 
+namespace {
+
+// What a resumed run has in common with the one before it.
+config::TrainingConfig lasting(config::TrainingConfig config) {
+  config.resume.reset();
+  config.max_steps.reset();
+  return config;
+}
+
+}  // namespace
+
 std::string config_fingerprint(const config::TrainingConfig& config) {
-  config::TrainingConfig lasting = config;
-  lasting.resume.reset();
-  lasting.max_steps.reset();
-  return codec::sha256(codec::as_bytes(config::resolved_training_config(lasting))).hex();
+  return codec::sha256(codec::as_bytes(config::resolved_training_config(lasting(config)))).hex();
+}
+
+std::string recorded_config(const config::TrainingConfig& config) {
+  config::TrainingConfig recorded = lasting(config);
+  recorded.env_vars.clear();
+  return config::resolved_training_config(recorded);
 }
 
 TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::optional<int64_t> total_schedule_steps)
@@ -27,7 +41,8 @@ TrainingLoop::TrainingLoop(const LoopParts& parts, TrainingState start, std::opt
       throughput_(parts.clock),
       saved_step_(state_.step),
       samples_before_(state_.total_samples - parts.rows.progress().samples),
-      config_sha256_(config_fingerprint(parts.config)) {}
+      config_sha256_(config_fingerprint(parts.config)),
+      recorded_config_(recorded_config(parts.config)) {}
 
 Result<LoopEnd> TrainingLoop::run() {
   bool stopped = false;

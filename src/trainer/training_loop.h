@@ -89,7 +89,7 @@ class TrainingLoop {
   Throughput throughput_;
   int64_t saved_step_;
   int64_t samples_before_;  // those of progress that the rows did not give since their beginning
-  std::string config_sha256_;
+  std::string config_sha256_, recorded_config_;
 };
 
 int64_t tokens_per_step(const config::TrainingConfig& config);

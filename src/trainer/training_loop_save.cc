@@ -77,6 +77,7 @@ CheckpointContents TrainingLoop::contents() const {
   contents.state.cursor = parts_.rows.cursor();
   contents.state.torch_generator = generator_state();
   contents.state.config_sha256 = config_sha256_;
+  contents.state.config = recorded_config_;
   contents.state.model_config = parts_.model.spec().json;
   contents.metrics = state_.last_metrics;
   contents.parameters = &parts_.model.named_parameters();

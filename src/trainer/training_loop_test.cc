@@ -101,6 +101,20 @@ TEST(TrainingLoop, TheConfigOfAResumedRunIsTheSame) {
   EXPECT_NE(config_fingerprint(config), whole);
 }
 
+TEST(TrainingLoop, ACheckpointKeepsTheConfigWithoutSecrets) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  config.max_steps = 1;
+  config.ckpt.emplace();
+  config.env_vars["HF_TOKEN"] = "secret";
+  TestRun run(config, curve_rows(curve()), folder.path());
+  ASSERT_TRUE(run.run());
+  std::string saved = load_state(os::posix_file_system(), (*run.checkpoints.complete())[0])->config;
+  EXPECT_NE(saved.find("\"max_norm\""), std::string::npos) << saved;
+  EXPECT_EQ(saved.find("HF_TOKEN"), std::string::npos) << saved;
+  EXPECT_EQ(saved.find("secret"), std::string::npos) << saved;
+}
+
 TEST(TrainingLoop, LeavesOutRowsWhoseLossIsNotFinite) {
   testing::TemporaryFolder with_folder, without_folder;
   config::TrainingConfig config = curve_config(curve());

@@ -7,6 +7,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
+#include "config/training_difference.h"
 #include "config/training_paths.h"
 #include "trainer/hashing_files.h"
 #include "trainer/run_folder.h"
@@ -164,6 +165,20 @@ bool has_other_tokenizer(const Prepared& prepared) {
   return false;
 }
 
+// What is to be said about a checkpoint of another config; an imported model has none.
+std::optional<std::string> config_difference(const CheckpointState& saved, const config::TrainingConfig& config) {
+  constexpr size_t kNamedMax = 5;
+  if (saved.config_sha256.empty() || saved.config_sha256 == config_fingerprint(config)) return std::nullopt;
+  std::string text = "the config is not the one that the checkpoint was made with";
+  if (saved.config.empty()) return text;
+  std::vector<std::string> keys = config::config_differences(saved.config, recorded_config(config));
+  if (keys.empty()) return text + ": env_vars differ";
+  size_t named = std::min(keys.size(), kNamedMax);
+  text += fmt::format(": {}", fmt::join(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(named), "; "));
+  if (keys.size() > named) text += fmt::format("; and {} more", keys.size() - named);
+  return text;
+}
+
 void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const RuntimeFacts& facts, const DeviceFacts& device,
               bool bfloat16) {
   const config::TrainingConfig& config = plan.config;
@@ -178,8 +193,7 @@ void describe(RunLog& log, const RunPlan& plan, const Prepared& prepared, const 
                        plan.membership.size == 1 ? "" : "es", config.max_steps ? std::to_string(*config.max_steps) : "endless"));
   if (!prepared.resume) return;
   log.info(fmt::format("Resuming from {}", prepared.resume->folder));
-  const std::string& then = prepared.resume_state->config_sha256;  // an imported model has none
-  if (!then.empty() && then != config_fingerprint(config)) log.warning("the config is not the one that the checkpoint was made with");
+  if (auto difference = config_difference(*prepared.resume_state, config)) log.warning(*difference);
   if (has_other_tokenizer(prepared)) log.warning("the tokenizer is not the one that the checkpoint was made with");
 }
 

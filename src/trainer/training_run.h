@@ -25,6 +25,8 @@ Result<int> run_training(const RunPlan& plan, StopRequest& stop, Clock& clock);
 // SHA-256 of what decides the numbers of a run: the resolved config without `resume` and `max_steps`, which differ whenever a run is
 // resumed.
 std::string config_fingerprint(const config::TrainingConfig& config);
+// That config as text, for checkpoints: without env_vars, too.
+std::string recorded_config(const config::TrainingConfig& config);
 
 // Rows of one optimizer step, each of micro_batch_size x seq_len tokens.
 int64_t rows_per_step(const config::TrainingConfig& config);

@@ -212,7 +212,7 @@ class Whole(TrainerTest):
         self.assertEqual(self.weights(12, "whole"), self.weights(12, "third"))
         self.assertIn("up to step 12", self.pretrain("[ckpt]\n[resume]\nstep = 6", output="whole", expect=6).err)
         ran = self.pretrain("weight_decay = 0.02\n[ckpt]\n[resume]", steps=13, output="parts")
-        self.assertIn("the config is not the one that the checkpoint was made with", ran.out)
+        self.assertIn("the config is not the one that the checkpoint was made with: optim.weight_decay was 0.01 and is 0.02", ran.out)
         # A used folder is not trained over by accident, and its config stays.
         with open(f"{self.output}/whole/configs/pretrain.json") as file:
             before = file.read()
