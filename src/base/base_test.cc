@@ -156,7 +156,7 @@ TEST(Gpus, WishesAreRead) {
   EXPECT_EQ(parse_gpu("nvidia-h200")->type, "nvidia-h200");
   EXPECT_EQ(parse_gpu("nvidia-h200")->count, 1);
   EXPECT_EQ(parse_gpu("a100:8")->count, 8);
-  for (const char* wrong : {"-1", "a100:", "a100:x", "99999", "a b", "a100:2:3", "a100:-2"}) EXPECT_FALSE(parse_gpu(wrong)) << wrong;
+  for (const char* wrong : {"-1", "a100:", "a100:x", "99999", "a b", "a100:2:3", "a100:-2", "cpu:2", "cpu:0", "CPU", "2:cpu"}) EXPECT_FALSE(parse_gpu(wrong)) << wrong;
 }
 
 }  // namespace cairn

@@ -8,6 +8,13 @@
 #include "base/whole_number.h"
 
 namespace cairn {
+namespace {
+
+bool is_cpu(std::string_view type) {
+  return type.size() == 3 && std::equal(type.begin(), type.end(), "cpu", [](char a, char b) { return (a | 0x20) == b; });
+}
+
+}  // namespace
 
 Result<GpuWish> parse_gpu(std::string_view text) {
   constexpr int64_t kGpusMax = 1024;
@@ -27,6 +34,10 @@ Result<GpuWish> parse_gpu(std::string_view text) {
   if (!type_ok || wish.type.size() > 64 || wish.count < 0 || wish.count > kGpusMax) {
     return Error(Code::kUsage, fmt::format("'{}' is no number of GPUs", text),
                  "write cpu, a number, a type, or TYPE:NUMBER");
+  }
+  if (is_cpu(wish.type)) {
+    return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs: cpu asks for none, and stands alone", text),
+                 "write cpu; processes on a CPU are [deployment] num_train_gpus");
   }
   if (wish.count == 0) wish.type.clear();
   return wish;

@@ -241,6 +241,8 @@ TEST(TrainingConfig, WhatMustFitTogether) {
       {"[model]\nnmae = \"m\"\n[data]\nname = \"d\"\n", "t.toml, line 2: unknown key 'model.nmae' (did you mean 'model.name'?)"},
       {with(s, "ckpt.keep_best = { metrik = \"x\" }"), "t.toml, line 8: unknown key 'ckpt.keep_best.metrik' (did you mean 'ckpt.keep_best.metric'?)"},
       {"[model]\nname = \"m\"\n", "t.toml: 'mode' is missing (write mode = \"sft\" or mode = \"pretrain\" before the first table)"},
+      {"gpu_type = \"cpu:2\"\n" + s, "t.toml, line 1: 'gpu_type' is wrong: 'cpu:2' is no number of GPUs: cpu asks for none, and stands alone (write cpu; "},
+      {"gpu_type = \"2 H100\"\n" + s, "t.toml, line 1: 'gpu_type' is wrong: '2 H100' is no number of GPUs (write cpu, a number, "},
       {"mode = \"pretrian\"\n", "t.toml, line 1: 'mode' is \"pretrian\", which is no mode (did you mean \"pretrain\"?)"},
       {"mode = \"rl\"\n", "unsupported: t.toml, line 1: 'mode' is \"rl\": reinforcement learning is not part of this trainer"},
       {"type = \"full_finetune\"\n", "unsupported: t.toml, line 1: 'type' is \"full_finetune\": this trainer knows mode"},

@@ -1,5 +1,6 @@
 #include "config/training_config.h"
 
+#include "base/gpu_wish.h"
 #include "config/nearest.h"
 #include "config/training_sections.h"
 
@@ -56,11 +57,17 @@ void read_variables(TomlSection section, std::map<std::string, std::string>& var
   }
 }
 
+void read_gpus(TomlSection top, std::string& gpu_type) {
+  if (!top.text("gpu_type", gpu_type)) return;
+  Result<GpuWish> wish = parse_gpu(gpu_type);
+  if (!wish) top.complain("gpu_type", "is wrong: " + wish.error().message(), wish.error().hint());
+}
+
 void read_top(TomlSection top, TrainingConfig& config) {
   std::string engine;
   top.text("engine", engine);
   top.text("volume", config.volume);
-  top.text("gpu_type", config.gpu_type);
+  read_gpus(top, config.gpu_type);
   if (top.has("output_dir")) {
     top.complain("output_dir", "is set by Cairn: outputs lie in runs/<id> on the volume", "leave it out");
   }
