@@ -93,10 +93,7 @@ Status tokenize(Arguments& arguments) {
   line.end();
   if (!done) return done.error();
   fmt::print("{} shards in {}: {}\n", done->shards, arguments.options.output, line.summary(*done));
-  if (done->passed_over > 0) {
-    fmt::print(stderr, "{} entries of the input folders are no .txt, .text, .md, .jsonl, .ndjson, .json or .parquet file and were passed over\n",
-               done->passed_over);
-  }
+  if (std::string passed_over = done->passed_over.text(); !passed_over.empty()) fmt::print(stderr, "{}\n", passed_over);
   return ok();
 }
 

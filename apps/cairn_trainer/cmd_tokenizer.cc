@@ -88,6 +88,7 @@ Status train(const Arguments& arguments) {
                                          static_cast<double>(trained->text_bytes) / 1e6 / std::max(seconds, 1e-9)).c_str());
   if (trained->rare_dropped > 0) std::fprintf(stderr, "%s", fmt::format("{} rare words were dropped on the way, to bound memory\n", trained->rare_dropped).c_str());
   if (trained->long_left_out > 0) std::fprintf(stderr, "%s", fmt::format("{} words of more than {} bytes were left out\n", trained->long_left_out, options.limits.word_bytes_max).c_str());
+  if (std::string passed_over = trained->passed_over.text(); !passed_over.empty()) std::fprintf(stderr, "%s\n", passed_over.c_str());
   if (trained->vocab_size < options.vocab_size) {
     std::fprintf(stderr, "%s", fmt::format("warning: the text has pairs for {} entries only, {} were asked for\n", trained->vocab_size, options.vocab_size).c_str());
   }

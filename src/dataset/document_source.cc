@@ -67,10 +67,17 @@ class Files {
   }
 
   std::vector<InputFile> files;
-  uint64_t total_bytes = 0, passed_over = 0;
+  uint64_t total_bytes = 0;
+  PassedOver passed_over;
 
  private:
+  void pass_over(uint64_t& count, const std::string& path) {
+    ++count;
+    if (passed_over.first.size() < PassedOver::kNamedMax) passed_over.first.push_back(path);
+  }
+
   Status add_file(InputFile file) {
+    if (file.size == 0) pass_over(passed_over.empty, file.path);
     if (files.size() >= kFilesMax) return Error(Code::kLimitExceeded, fmt::format("more than {} files", kFilesMax));
     total_bytes += file.size;
     files.push_back(std::move(file));
@@ -85,7 +92,7 @@ class Files {
     for (const os::TreeEntry& entry : entries) {
       std::string path = folder.shown_as() + "/" + entry.name;
       if (entry.name.starts_with('.')) {
-        ++passed_over;
+        pass_over(passed_over.other, path);
         continue;
       }
       switch (entry.stat.type) {
@@ -96,7 +103,7 @@ class Files {
         }
         case os::FileType::kFile: {
           Kind kind = kind_of(entry.name);
-          if (kind == Kind::kOther) ++passed_over;
+          if (kind == Kind::kOther) pass_over(passed_over.other, path);
           else CAIRN_CHECK_OK(add_file({std::move(path), kind, entry.stat.size}));
           break;
         }
@@ -115,7 +122,7 @@ class Source final : public DocumentSource {
 
   size_t file_count() const override { return files_.files.size(); }
   uint64_t total_bytes() const override { return files_.total_bytes; }
-  uint64_t passed_over() const override { return files_.passed_over; }
+  const PassedOver& passed_over() const override { return files_.passed_over; }
 
   Result<bool> next(DocumentBlock& block) override {
     while (at_ < files_.files.size()) {
@@ -248,11 +255,21 @@ class Source final : public DocumentSource {
 
 }  // namespace
 
+std::string PassedOver::text() const {
+  uint64_t count = other + empty;
+  if (count == 0) return std::string();
+  std::vector<std::string> kinds;
+  if (empty > 0) kinds.push_back(fmt::format("{} empty", empty));
+  if (other > 0) kinds.push_back(fmt::format("{} no .txt, .text, .md, .jsonl, .ndjson, .json or .parquet file", other));
+  return fmt::format("{} input{} passed over ({}): {}{}", count, count == 1 ? " was" : "s were", fmt::join(kinds, ", "),
+                     fmt::join(first, ", "), count > first.size() ? ", …" : "");
+}
+
 Result<std::unique_ptr<DocumentSource>> DocumentSource::open(DocumentSourceOptions options) {
   Files files;
   for (const std::string& input : options.inputs) CAIRN_CHECK_OK(files.add(input));
   if (files.files.empty()) {
-    return Error(Code::kDataInvalid, fmt::format("no file of documents in {} ({} other files)", fmt::join(options.inputs, ", "), files.passed_over),
+    return Error(Code::kDataInvalid, fmt::format("no file of documents in {} ({} other files)", fmt::join(options.inputs, ", "), files.passed_over.other),
                  "documents are .txt, .text, .md, .jsonl, .ndjson, .json and .parquet files");
   }
   return std::unique_ptr<DocumentSource>(std::make_unique<Source>(std::move(options), std::move(files)));

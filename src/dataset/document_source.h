@@ -28,6 +28,17 @@ struct DocumentSourceOptions {
   std::string text_key = "text";  // of JSONL objects and Parquet rows
 };
 
+// Inputs that gave no document.
+struct PassedOver {
+  static constexpr size_t kNamedMax = 5;
+  uint64_t other = 0;  // entries of folders that are no documents by their name
+  uint64_t empty = 0;  // files of no bytes
+  std::vector<std::string> first;  // kNamedMax of them
+
+  // "2 inputs were passed over (2 empty): a, b"; empty when there are none.
+  std::string text() const;
+};
+
 // A run of documents as they stand in one file.
 struct DocumentBlock {
   std::string file;
@@ -48,7 +59,7 @@ class DocumentSource {
   virtual Result<bool> next(DocumentBlock& block) = 0;
   virtual size_t file_count() const = 0;
   virtual uint64_t total_bytes() const = 0;  // of all files as they are stored
-  virtual uint64_t passed_over() const = 0;  // entries of folders that are no documents by their name
+  virtual const PassedOver& passed_over() const = 0;
 };
 
 // Calls `take` with each document of a block in order, as its bytes are (JSONL: unescaped). The view is valid during the call.

@@ -62,7 +62,21 @@ TEST(DocumentSource, WalksInputsAsGivenAndFoldersInOrder) {
   options.inputs = {folder / "in"};
   auto source = DocumentSource::open(options);
   EXPECT_EQ((*source)->file_count(), 5u);
-  EXPECT_EQ((*source)->passed_over(), 2u);
+  EXPECT_EQ((*source)->passed_over().text(), "3 inputs were passed over (1 empty, 2 no .txt, .text, .md, .jsonl, .ndjson, .json or .parquet file): " +
+                                                 (folder / "in/.hidden.txt") + ", " + (folder / "in/c.csv") + ", " + (folder / "in/empty.txt"));
+}
+
+TEST(DocumentSource, NamesTheFirstInputsThatArePassedOver) {
+  testing::TemporaryFolder folder;
+  write_file(folder / "a.txt", "a");
+  DocumentSourceOptions options;
+  options.inputs = {folder.path()};
+  EXPECT_EQ((*DocumentSource::open(options))->passed_over().text(), "");
+  for (char c = 'b'; c <= 'h'; ++c) write_file(folder / (std::string(1, c) + ".md"), "");
+  std::string text = (*DocumentSource::open(options))->passed_over().text();
+  EXPECT_THAT(text, HasSubstr("7 inputs were passed over (7 empty): "));
+  EXPECT_THAT(text, HasSubstr("f.md, …"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("g.md")));
 }
 
 TEST(DocumentSource, ReadsLinesAcrossBlocks) {

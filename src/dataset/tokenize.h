@@ -39,7 +39,7 @@ struct TokenizeProgress {
   uint64_t text_bytes = 0;
   uint64_t documents = 0, tokens = 0;
   uint64_t shards = 0;       // complete ones
-  uint64_t passed_over = 0;  // files in input folders
+  PassedOver passed_over;
 };
 
 // `progress` is called by the calling thread, a few times a second at most; false from it ends the work (cancelled). data_invalid

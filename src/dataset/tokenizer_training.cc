@@ -144,6 +144,7 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTrainingOptions& options
   if (words.ends.empty()) return Error(Code::kDataInvalid, fmt::format("{} documents with {} bytes of text hold no word to learn from", words.documents, words.text_bytes));
 
   TrainedTokenizer trained;
+  trained.passed_over = source->passed_over();
   trained.words = words.ends.size();
   trained.documents = words.documents;
   trained.text_bytes = words.text_bytes;

@@ -48,6 +48,7 @@ struct TrainedTokenizer {
   uint64_t words = 0;       // different ones learned from
   // As in CountedWords.
   uint64_t documents = 0, text_bytes = 0, total_words = 0, rare_dropped = 0, long_left_out = 0;
+  PassedOver passed_over;
 };
 
 // config_invalid: a vocabulary too small for bytes and added tokens, or an eos_token that is none of them; data_invalid: inputs

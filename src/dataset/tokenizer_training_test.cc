@@ -142,5 +142,17 @@ TEST(TokenizerTraining, AnAddedTokenMayBeALearnedOne) {
   EXPECT_LT((*tokenizer)->id_of("word").value_or(0), 256 + trained->merges);
 }
 
+TEST(TokenizerTraining, SaysWhatItPassedOver) {
+  Folder folder;
+  folder.write("a.txt", "some words and some more words");
+  folder.write("b.txt", "");
+  folder.write("c.csv", "not,a,document");
+  auto trained = train_tokenizer(options_for(folder, 270));
+  ASSERT_TRUE(trained) << trained.error().message();
+  EXPECT_EQ(trained->passed_over.empty, 1u);
+  EXPECT_EQ(trained->passed_over.other, 1u);
+  EXPECT_EQ(trained->passed_over.first, (std::vector<std::string>{folder.path() + "/b.txt", folder.path() + "/c.csv"}));
+}
+
 }  // namespace
 }  // namespace cairn::dataset
