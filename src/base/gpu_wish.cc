@@ -32,11 +32,10 @@ Result<GpuWish> parse_gpu(std::string_view text) {
   });
   wish.count = whole_number<int64_t>(count).value_or(-1);
   if (!type_ok || wish.type.size() > 64 || wish.count < 0 || wish.count > kGpusMax) {
-    return Error(Code::kUsage, fmt::format("'{}' is no number of GPUs", text),
-                 "write cpu, a number, a type, or TYPE:NUMBER");
+    return Error(Code::kUsage, fmt::format("'{}' is no number of GPUs", text), "write cpu, a number, a type, or TYPE:NUMBER");
   }
   if (is_cpu(wish.type)) {
-    return Error(Code::kRequestInvalid, fmt::format("'{}' is no number of GPUs: cpu asks for none, and stands alone", text),
+    return Error(Code::kUsage, fmt::format("'{}' is no number of GPUs: cpu asks for none, and stands alone", text),
                  "write cpu; processes on a CPU are [deployment] num_train_gpus");
   }
   if (wish.count == 0) wish.type.clear();

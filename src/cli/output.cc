@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "api/json.h"
 #include "cli/terminal_text.h"
-#include "os/terminal.h"
 
 namespace cairn::cli {
 namespace {
@@ -63,8 +61,6 @@ std::string_view usual_hint(Code code) {
 }
 
 }  // namespace
-
-bool Output::colour() const { return !json_ && os::is_terminal(1) && std::getenv("NO_COLOR") == nullptr; }
 
 void Output::line(std::string_view text) { static_cast<void>(write_bytes(shown_text(text) + "\n")); }
 

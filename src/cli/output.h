@@ -21,8 +21,6 @@ class Output {
  public:
   void set_json(bool json) { json_ = json; }
   bool json() const { return json_; }
-  // Colours only when stdout is a terminal and NO_COLOR is not set.
-  bool colour() const;
 
   // One line on stdout. Unprintable bytes are shown as \xNN here and in notes, errors and tables.
   void line(std::string_view text);
