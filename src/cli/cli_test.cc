@@ -135,6 +135,14 @@ TEST(LoggedError, IsReadBackAsItWasPrinted) {
   EXPECT_FALSE(last_logged_error("cairn: no code (of ours)\n"));
 }
 
+TEST(RunId, IsTypedAsItIsShown) {
+  const std::string id(32, 'a');
+  for (const std::string& typed : {id, "run-" + id, "run-" + id + ".1", "run-" + id + ".12"}) EXPECT_EQ(run_digits(typed), id) << typed;
+  EXPECT_EQ(run_digits("run-abcd.1"), "abcd");
+  EXPECT_EQ(run_digits("ab.1"), "ab.1");
+  EXPECT_EQ(run_digits(""), "");
+}
+
 TEST(Numbers, ReadWell) {
   EXPECT_EQ(human_bytes(812), "812 B");
   EXPECT_EQ(human_bytes(1536), "1.50 KiB");

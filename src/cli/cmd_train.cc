@@ -91,7 +91,7 @@ Result<int> start(Context& context, const TrainOptions& options) {
 void add_run_verb(Verb train, const std::string& name, const std::string& help,
                   std::function<Result<int>(Context&, client::ApiClient&, RunId)> action) {
   auto text = std::make_shared<std::string>();
-  train.add(name, help).text("RUN", *text, "The run's id, or its first digits", true).run([text, action](Context& context) -> Result<int> {
+  train.add(name, help).text("RUN", *text, "The run's id, or its first 4 digits or more", true).run([text, action](Context& context) -> Result<int> {
     CAIRN_TRY(client::ApiClient * client, context.connect());
     CAIRN_TRY(RunId run, find_run(context, *client, *text));
     return action(context, *client, run);
@@ -140,7 +140,7 @@ void add_logs(Verb train) {
   };
   auto options = std::make_shared<Options>();
   train.add("logs", "Print a run's log")
-      .text("RUN", options->run, "The run's id, or its first digits", true)
+      .text("RUN", options->run, "The run's id, or its first 4 digits or more", true)
       .flag("--follow,-f", options->follow, "Go on until the run has ended")
       .text("--component", options->component, "stdout, stderr or cairn only (default: all)")
       .run([options](Context& context) -> Result<int> {

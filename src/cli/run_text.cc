@@ -11,6 +11,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr int kCairnFailed = 125;
+constexpr size_t kRunDigitsMin = 4;
 
 template <class Value, class Format>
 std::string or_null(const std::optional<Value>& value, Format format) {
@@ -88,10 +89,24 @@ std::string checkpoint_json(const api::Checkpoint& checkpoint) {
       .str();
 }
 
-Result<RunId> find_run(Context& context, client::ApiClient& client, const std::string& text) {
+std::string run_digits(std::string_view typed) {
+  constexpr std::string_view kHolder = "run-";
+  if (typed.starts_with(kHolder)) {
+    typed.remove_prefix(kHolder.size());
+    typed = typed.substr(0, typed.find('.'));
+  }
+  return std::string(typed);
+}
+
+Result<RunId> find_run(Context& context, client::ApiClient& client, const std::string& typed) {
+  const std::string text = run_digits(typed);
   if (auto id = RunId::from_hex(text)) return *id;
-  Error unknown(Code::kRunNotFound, "there is no run '" + text + "'", "list them with: cairn train list");
-  if (text.size() < 4) return unknown;
+  constexpr const char* kList = "list them with: cairn train list";
+  if (text.size() < kRunDigitsMin) {
+    return Error(Code::kUsage, fmt::format("'{}' is too short for a run: give at least the first {} digits of its id", shown_path(typed), kRunDigitsMin),
+                 kList);
+  }
+  Error unknown(Code::kRunNotFound, "there is no run '" + shown_path(typed) + "'", kList);
   CAIRN_TRY(api::RunList list, client.list_runs({RunId(), 1000}, context.call()));
   std::optional<RunId> found;
   for (const api::Run& run : list.runs) {

@@ -12,7 +12,10 @@ std::string run_json(const api::Run& run);
 std::string run_text(const api::Run& run);
 std::string checkpoint_json(const api::Checkpoint& checkpoint);
 
-// run_not_found unless it is 32 hex digits, or the first eight or more digits of exactly one run.
+// The digits of a run's id as people type it: "<id>", "run-<id>", or "run-<id>.<attempt>" as a lease names its holder.
+std::string run_digits(std::string_view typed);
+
+// run_not_found unless it is 32 hex digits, or the first four or more digits of exactly one run; usage for fewer.
 Result<RunId> find_run(Context& context, client::ApiClient& client, const std::string& text);
 
 // Prints the log as it grows until the run has ended (or, with `follow` false, what there is). Lines go to stdout as they are.

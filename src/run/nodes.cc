@@ -198,7 +198,7 @@ Status Nodes::remove(const std::string& node_name) {
     CAIRN_TRY(std::vector<catalog::AttemptRow> open, catalog::open_attempts(tx, node->id));
     if (!open.empty()) {
       return Error(Code::kRunStateConflict, fmt::format("node '{}' still has {} runs to end or to sync", node_name, open.size()),
-                   "wait for them, or end them: cairn train list, cairn train stop RUN");
+                   fmt::format("wait for them (cairn train list), or end them: cairn train stop {}", open.front().run.hex()));
     }
     CAIRN_TRY([[maybe_unused]] bool moved, catalog::move_node(tx, node->id, node->state, name(NodeState::kRemoved)));
     return ok();

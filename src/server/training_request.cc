@@ -13,6 +13,13 @@
 namespace cairn::server {
 namespace {
 
+// The run in "runs/<id>/checkpoints/step_N", as 'cairn train' takes it.
+std::string run_in(const std::string& path) {
+  constexpr std::string_view kRuns = "runs/";
+  if (!path.starts_with(kRuns)) return "RUN";
+  return path.substr(kRuns.size(), path.find('/', kRuns.size()) - kRuns.size());
+}
+
 // A look at the head of the volume the config's paths lie on.
 class VolumeLook {
  public:
@@ -42,7 +49,7 @@ class VolumeLook {
       if (wanted.key == "resume.dir") {
         return Error(Code::kCheckpointIncomplete,
                      fmt::format("resume.dir: '{}' on volume '{}' is no complete checkpoint: it has no {}", wanted.path, name_, file),
-                     "cairn train checkpoints RUN lists the complete ones");
+                     fmt::format("cairn train checkpoints {} lists the complete ones", run_in(wanted.path)));
       }
       return missing(wanted, fmt::format("the folder '{}' has no {}", wanted.path, file));
     }
@@ -99,7 +106,7 @@ Status check_paths(run::RunContext& context, UserId owner, const config::Trainin
   if (!info && info.error().code() == Code::kVolumeNotFound) {
     return Error(Code::kDataMissingOnVolume,
                  fmt::format("{} is '{}', and there is no volume '{}' yet", paths[0].key, paths[0].spelled, primary->volume),
-                 fmt::format("cairn storage put LOCAL {}:{} makes the volume and puts it there", primary->volume, paths[0].path));
+                 fmt::format("cairn storage put {} LOCAL {} makes the volume and puts it there", primary->volume, paths[0].path));
   }
   if (!info) return info.error();
   VolumeLook look(context.reads, info->id, info->name);

@@ -14,8 +14,11 @@ constexpr uint64_t kRangeBytesMax = 8 << 20;
 constexpr uint64_t kGapBytesMax = 128 << 10;
 constexpr size_t kUrlsKept = 4096;
 constexpr Duration kUrlLife = minutes(10);  // URLs live 30 minutes at most
+
 // A put alone would find the file unchanged and send nothing.
-constexpr char kMend[] = "remove it (cairn volumes rm NAME PATH) and put it again from its source";
+std::string mending_hint(const std::string& volume) {
+  return "remove it (cairn volumes rm " + volume + " PATH) and put it again from its source";
+}
 
 }  // namespace
 
@@ -155,7 +158,8 @@ Status Fetcher::fetch(Range& range, std::vector<uint8_t>& stored, std::vector<ui
     if (!got) {
       std::string path = store::escape_for_display(range.pieces.front().targets.front().sink->name());
       if (got.error().code() == Code::kObjectNotFound) {
-        return Error(Code::kDataCorrupt, "'" + path + "' is damaged in the store: pack " + range.pack.hex() + " is missing", kMend);
+        return Error(Code::kDataCorrupt, "'" + path + "' is damaged in the store: pack " + range.pack.hex() + " is missing",
+                     mending_hint(remote_.volume_name()));
       }
       return std::move(got).error().while_doing("reading '" + path + "'");
     }
@@ -179,7 +183,7 @@ Status Fetcher::deliver(const Range& range, const std::vector<uint8_t>& stored, 
                    "'" + store::escape_for_display(piece.targets.front().sink->name()) + "' is damaged in the store: chunk " +
                        piece.chunk.hash.hex().substr(0, 16) + " at offset " + std::to_string(place.offset) + " of pack " +
                        place.pack.hex() + ": " + decoded.error().message(),
-                   kMend);
+                   mending_hint(remote_.volume_name()));
     }
     progress_.chunks_new.fetch_add(1);
     for (const Target& target : piece.targets) CAIRN_CHECK_OK(target.sink->write(target.offset, raw));

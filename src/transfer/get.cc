@@ -244,7 +244,8 @@ Result<uint64_t> cat(Remote& remote, const CatOptions& options, const ByteSink& 
   CAIRN_TRY(std::string path, store::normalize_path(options.path));
   CAIRN_TRY(PinGrant pin, remote.pin(options.snapshot, deadline));
   Pinned pinned(remote, pin);
-  Error absent(Code::kPathNotFound, "'" + store::escape_for_display(path) + "' is no file on volume " + remote.volume_name());
+  Error absent(Code::kPathNotFound, "'" + store::escape_for_display(path) + "' is no file on volume " + remote.volume_name(),
+               "cairn volumes ls " + remote.volume_name() + " shows what is");
   if (pin.snapshot == 0 || path.empty()) return absent;
   ListingStream listing(remote, pin, path, deadline);
   SpoolEntry entry;

@@ -23,6 +23,17 @@ TEST_P(LeasesTest, HeldNamesHolderAndTimes) {
   EXPECT_NE(refused.error().hint().find("break-lease data"), std::string::npos);
 }
 
+TEST_P(LeasesTest, TheHintStopsTheRunThatHoldsIt) {
+  VolumeInfo volume = make_volume("data");
+  Leases leases(context());
+  LeaseRequest run = request_for(volume.id, HolderKind::kRun);
+  run.holder = "run-0123abcd.2";
+  ASSERT_OK(leases.acquire(run));
+  auto refused = leases.acquire(request_for(volume.id));
+  EXPECT_CODE(Code::kWriterLeaseHeld, refused);
+  EXPECT_NE(refused.error().hint().find("`cairn train stop 0123abcd`"), std::string::npos) << refused.error().hint();
+}
+
 TEST_P(LeasesTest, SecretTakesOverAtOnce) {
   VolumeInfo volume = make_volume("data");
   Leases leases(context());

@@ -4,6 +4,7 @@
 #include "codec/digest.h"
 #include "codec/hex.h"
 #include "store/paths.h"
+#include "volume/names.h"
 
 namespace cairn::volume {
 
@@ -95,8 +96,17 @@ std::string secret_hash(std::string_view secret) {
 }
 
 Error volume_not_found(std::string_view name) {
+  std::string possible(check_volume_name(name) ? name : std::string_view("NAME"));
   return Error(Code::kVolumeNotFound, "there is no volume '" + store::escape_for_display(name.substr(0, 80)) + "'",
-               "`cairn volumes list` shows the volumes; `cairn volumes create NAME` makes one");
+               "`cairn volumes list` shows the volumes; `cairn volumes create " + possible + "` makes one");
+}
+
+Error snapshot_not_found(catalog::Tx& tx, VolumeId id, int64_t number, bool side) {
+  std::string name = id.hex();
+  if (auto volume = catalog::volumes::find(tx, id); volume && *volume) name = (*volume)->name;
+  return Error(Code::kSnapshotNotFound,
+               "volume '" + name + "' has no " + (side ? "side " : "") + "snapshot " + std::to_string(number),
+               "`cairn volumes " + std::string(side ? "info " : "snapshots ") + name + "` shows those that are kept");
 }
 
 Result<catalog::VolumeRow> created_volume(catalog::Tx& tx, VolumeId id) {
@@ -118,9 +128,13 @@ Result<catalog::VolumeRow> created_volume(catalog::Tx& tx, UserId owner, std::st
 
 std::string ending_hint(std::string_view kind, std::string_view volume_name, std::string_view holder) {
   std::string name(volume_name);
-  if (kind == "run") return "wait for it, or `cairn train list` shows it and `cairn train stop RUN` ends it";
+  if (kind == "run") {
+    // "run-<id>.<attempt>": the id is what people type.
+    if (holder.starts_with("run-")) holder.remove_prefix(4);
+    std::string id(holder.substr(0, holder.find('.')));
+    return "wait for it (cairn train get " + id + " shows it), or `cairn train stop " + id + "` ends it";
+  }
   if (kind == "server") return "it takes a moment: try again";
-  (void)holder;
   return "wait for it, or `cairn volumes break-lease " + name + "` ends it";
 }
 

@@ -29,6 +29,8 @@ std::string root_text(const store::RootRef& root);
 std::string secret_hash(std::string_view secret);
 
 Error volume_not_found(std::string_view name);
+// Names the volume and the command that lists its snapshots, or (side) what was kept aside.
+Error snapshot_not_found(catalog::Tx& tx, VolumeId id, int64_t number, bool side = false);
 // volume_not_found unless the volume is there in state created.
 Result<catalog::VolumeRow> created_volume(catalog::Tx& tx, VolumeId id);
 Result<catalog::VolumeRow> created_volume(catalog::Tx& tx, UserId owner, std::string_view name);

@@ -397,10 +397,7 @@ Result<std::vector<SnapshotInfo>> Volumes::snapshots(VolumeId id, int64_t before
 Result<SnapshotInfo> Volumes::snapshot(VolumeId id, int64_t number) {
   return context_.db.read([&](catalog::Tx& tx) -> Result<SnapshotInfo> {
     CAIRN_TRY(std::optional<catalog::SnapshotRow> row, catalog::snapshots::find(tx, id, number));
-    if (!row) {
-      return Error(Code::kSnapshotNotFound, "there is no snapshot " + std::to_string(number),
-                   "`cairn volumes snapshots NAME` shows those that are kept");
-    }
+    if (!row) return snapshot_not_found(tx, id, number);
     return snapshot_info(*row);
   });
 }
@@ -411,7 +408,7 @@ Status Volumes::tag(VolumeId id, int64_t number, std::string_view label, const A
   }
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(bool set, catalog::snapshots::set_tag(tx, id, number, std::string(label)));
-    if (!set) return Error(Code::kSnapshotNotFound, "there is no snapshot " + std::to_string(number));
+    if (!set) return snapshot_not_found(tx, id, number);
     return also ? also(tx, number) : ok();
   });
 }
@@ -419,10 +416,7 @@ Status Volumes::tag(VolumeId id, int64_t number, std::string_view label, const A
 Status Volumes::drop_side_snapshot(VolumeId id, int64_t number, const AlsoInTx<int64_t>& also) {
   return context_.db.transact([&](catalog::Tx& tx) -> Status {
     CAIRN_TRY(std::optional<catalog::SnapshotRow> row, catalog::snapshots::find(tx, id, number));
-    if (!row || !row->side) {
-      return Error(Code::kSnapshotNotFound, "there is no side snapshot " + std::to_string(number),
-                   "`cairn volumes info NAME` shows those that are kept");
-    }
+    if (!row || !row->side) return snapshot_not_found(tx, id, number, true);
     CAIRN_TRY(Time now, context_.catalog_clock.now(tx));
     CAIRN_CHECK_OK(catalog::uploads::forget_side(tx, id, number));
     CAIRN_TRY(bool ended, catalog::snapshots::end_side(tx, id, number, now));

@@ -90,7 +90,8 @@ class Runs(BoxTest):
         self.box.cairn("volumes", "put", "past", write(self.box.local("p/x"), "new"))
         self.assertEqual(self.run_("cat /mnt/past/x", "--mount", f"past@{first}").text, "old\n")
         self.assertEqual(self.run_("cat /mnt/past/x", "--mount", "past").text, "new\n")
-        self.run_("true", "--mount", "past@77", expect=125)
+        refused = self.run_("true", "--mount", "past@77", expect=125)
+        self.assertIn("`cairn volumes snapshots past`", refused.notes)
 
     def test_volume_named_in_the_command_is_created(self):
         self.run_("echo made > /mnt/made-by-run/file")
@@ -185,6 +186,21 @@ class Runs(BoxTest):
         self.assertIn(b"line 5\n", follower.communicate(timeout=60)[0])
         self.assertEqual(follower.returncode, 0)
         self.wait(run, 0)
+
+    def test_a_run_is_named_as_its_lease_shows_it(self):
+        self.volume("leased")
+        run = self.detach("sleep 60", "--volume", "leased")
+        self.box.wait_state(run, "RUNNING")
+        held = self.box.fails("writer_lease_held", 6, "volumes", "put", "leased", write(self.box.local("late"), b"x"))
+        self.assertIn(f"`cairn train stop {run}`", held["hint"])
+        holder = self.box.json("volumes", "info", "leased")["writer"].split()[-1]
+        self.assertEqual(holder, f"run-{run}.1")
+        for typed in (holder, f"run-{run}", run[:8], f"run-{run[:8]}.1"):
+            self.assertEqual(self.box.json("train", "get", typed)["id"], run)
+        error = self.box.fails("usage", 2, "train", "get", run[:3])
+        self.assertIn("at least the first 4 digits", error["message"])
+        self.box.cairn("train", "stop", holder)
+        self.box.wait_state(run, "STOPPED")
 
     def test_ctrl_c_leaves_the_run(self):
         following = self.box.spawn("run", "--no-upload", "--", "echo started; sleep 3; echo finished")
