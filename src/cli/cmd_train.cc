@@ -147,7 +147,8 @@ void add_logs(Verb train) {
         CAIRN_CHECK_OK(check_component(options->component));
         CAIRN_TRY(client::ApiClient * client, context.connect());
         CAIRN_TRY(RunId run, find_run(context, *client, options->run));
-        Status printed = print_log(context, *client, run, options->component, options->follow);
+        auto print = context.output().json() ? print_log_json : print_log;
+        Status printed = print(context, *client, run, options->component, options->follow);
         if (!printed) return printed.error().code() == Code::kCancelled ? left_running(run) : printed.error();
         return 0;
       });

@@ -34,6 +34,15 @@ std::string command_text(const api::Run& run) {
   return text;
 }
 
+std::string log_line_json(const api::LogLine& line) {
+  return JsonText()
+      .add("sequence", line.sequence)
+      .add("component", line.component)
+      .add("at", to_rfc3339(line.at))
+      .add("text", line.text)
+      .str();
+}
+
 }  // namespace
 
 std::string run_json(const api::Run& run) {
@@ -148,6 +157,34 @@ Status print_log(Context& context, client::ApiClient& client, RunId run, const s
     started = started || !page->lines.empty();
     if (follow && !started && !first_wait) CAIRN_CHECK_OK(note_waiting(context, client, run, told));
     query.wait_seconds = !follow ? 0 : std::exchange(first_wait, false) ? 2 : 20;
+  }
+}
+
+Status print_log_json(Context& context, client::ApiClient& client, RunId run, const std::string& component, bool follow) {
+  Output& output = context.output();
+  api::LogsQuery query;
+  query.component = component;
+  bool begun = false;
+  for (;;) {
+    auto page = client.run_logs(run, query, context.call());
+    if (!page) {
+      if (begun) {
+        CAIRN_CHECK_OK(output.write_bytes("\n]\n"));
+        output.set_json(false);
+      }
+      return page.error();
+    }
+    std::string text;
+    for (const api::LogLine& line : page->lines) {
+      text += (begun ? ",\n" : "[\n") + log_line_json(line);
+      begun = true;
+    }
+    bool over = page->lines.empty() && (page->ended || !follow);
+    if (over) text += begun ? "\n]\n" : "[]\n";
+    CAIRN_CHECK_OK(output.write_bytes(text));
+    if (over) return ok();
+    query.after = page->next;
+    query.wait_seconds = follow ? 20 : 0;
   }
 }
 

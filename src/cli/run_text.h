@@ -22,6 +22,9 @@ Result<RunId> find_run(Context& context, client::ApiClient& client, const std::s
 // `tail`: at most so many of the newest lines to begin with; 0: from the start.
 Status print_log(Context& context, client::ApiClient& client, RunId run, const std::string& component, bool follow);
 
+// The same as one JSON array of `sequence, component, at, text`. An error after its begin ends the array and is said on stderr.
+Status print_log_json(Context& context, client::ApiClient& client, RunId run, const std::string& component, bool follow);
+
 // Waits for the end. Interrupted: cancelled, the run goes on.
 Result<api::Run> wait_for_end(Context& context, client::ApiClient& client, RunId run);
 

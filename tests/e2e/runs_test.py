@@ -187,6 +187,15 @@ class Runs(BoxTest):
         self.assertEqual(follower.returncode, 0)
         self.wait(run, 0)
 
+    def test_log_as_json(self):
+        run = self.detach("echo out; echo err >&2; sleep 1; echo \"a $(printf '\\033')[2J\"")
+        lines = self.box.json("train", "logs", "-f", run)
+        said = [(line["component"], line["text"]) for line in lines if line["component"] != "cairn"]
+        self.assertEqual(sorted(said), [("stderr", "err"), ("stdout", "a \x1b[2J"), ("stdout", "out")])
+        self.assertEqual(self.box.json("train", "logs", run), lines)
+        self.assertEqual([line["text"] for line in self.box.json("train", "logs", "--component", "stderr", run)], ["err"])
+        self.assertEqual(self.box.json("train", "logs", "--component", "stderr", self.detach("true")), [])
+
     def test_a_run_is_named_as_its_lease_shows_it(self):
         self.volume("leased")
         run = self.detach("sleep 60", "--volume", "leased")
