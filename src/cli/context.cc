@@ -17,12 +17,6 @@
 namespace cairn::cli {
 namespace {
 
-std::optional<std::string> environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return std::string(value);
-}
-
 std::optional<std::string> given(const std::string& flag) {
   return flag.empty() ? std::nullopt : std::optional<std::string>(flag);
 }
@@ -31,6 +25,12 @@ constexpr size_t kConfigBytesMax = 1 << 20;
 constexpr auto kConnectTime = seconds(10);
 
 }  // namespace
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
 
 void Context::add_global_options(Verb root) {
   root.text("--config-file", global_.config_file, "Configuration (default ~/.config/cairn/config.toml)")

@@ -81,6 +81,9 @@ class Context {
   std::unique_ptr<client::ApiClient> client_;
 };
 
+// A variable of the environment; empty ones count as not set.
+std::optional<std::string> environment(const std::string& name);
+
 // "NAME" or "NAME@NUMBER".
 struct VolumeAtSnapshot {
   std::string volume;

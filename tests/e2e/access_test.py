@@ -27,6 +27,15 @@ class TokensTest(BoxTest):
         self.assertIn("was revoked already", again["message"])
         self.assertNotIn("already", self.box.fails("object_not_found", 5, "tokens", "revoke", "0" * 32)["message"])
 
+    def test_login_without_a_terminal(self):
+        nobody = {"CAIRN_TOKEN": None, "CAIRN_URL": None, "XDG_CONFIG_HOME": self.box.local("new-config")}
+        alone = {"prefix": ("setsid", "--wait")}
+        error = self.box.fails("usage", 2, "login", "--url", self.box.url, env=nobody, **alone)
+        self.assertIn(f"cairn login --url {self.box.url} --token TOKEN", error["hint"])
+        self.assertIn("CAIRN_TOKEN", error["hint"])
+        self.box.cairn("login", "--url", self.box.url, env={**nobody, "CAIRN_TOKEN": self.box.token}, **alone)
+        self.assertEqual(self.box.json("whoami", env=nobody)["url"], self.box.url)
+
     def test_a_token_that_reads_writes_nothing(self):
         self.volume("guarded", notes=b"kept\n")
         reader = {"CAIRN_TOKEN": self.token("reader", "--scope", "read")["secret"]}
