@@ -143,6 +143,21 @@ TEST(RunId, IsTypedAsItIsShown) {
   EXPECT_EQ(run_digits(""), "");
 }
 
+TEST(BreakLease, NamesTheLostRunsThatWroteToTheVolume) {
+  api::Run lost, reads, lives, elsewhere;
+  lost.id = *RunId::from_hex(std::string(32, 'a'));
+  lost.state = reads.state = elsewhere.state = api::RunState::kLost;
+  lives.state = api::RunState::kRunning;
+  lost.volume = lives.volume = "v";
+  reads.mounts.emplace_back();
+  reads.mounts[0].volume = "v";
+  reads.mounts[0].read_only = true;
+  elsewhere.volume = "w";
+  EXPECT_EQ(lost_writers({lost, reads, lives, elsewhere}, "v"), std::vector<std::string>{lost.id.hex()});
+  reads.mounts[0].read_only = false;
+  EXPECT_EQ(lost_writers({reads}, "v").size(), 1u);
+}
+
 TEST(Numbers, ReadWell) {
   EXPECT_EQ(human_bytes(812), "812 B");
   EXPECT_EQ(human_bytes(1536), "1.50 KiB");

@@ -1,7 +1,22 @@
+#include <algorithm>
+
 #include "cli/commands.h"
 #include "cli/json_text.h"
+#include "cli/volume_text.h"
 
 namespace cairn::cli {
+
+std::vector<std::string> lost_writers(const std::vector<api::Run>& runs, const std::string& volume) {
+  std::vector<std::string> ids;
+  for (const api::Run& run : runs) {
+    if (run.state != api::RunState::kLost) continue;
+    bool writes = std::any_of(run.mounts.begin(), run.mounts.end(), [&](const api::MountRequest& mount) {
+      return mount.volume == volume && !mount.read_only;
+    });
+    if (writes || run.volume == volume) ids.push_back(run.id.hex());
+  }
+  return ids;
+}
 
 void add_volumes_break_lease(Verb volumes) {
   struct Options {
@@ -20,8 +35,11 @@ void add_volumes_break_lease(Verb volumes) {
           output.note("volume '" + volume.name + "' is written by " + volume.writer +
                       "; an upload ends with an error, what a run brings later is kept aside");
         }
-        output.note("runs of lost nodes keep '" + volume.name +
-                    "' from being deleted no longer: what they have not published is kept aside if they come back before");
+        CAIRN_TRY(api::RunList runs, client->list_runs({RunId(), 1000}, context.call()));
+        for (const std::string& run : lost_writers(runs.runs, volume.name)) {
+          output.note("run " + run + " is lost and keeps '" + volume.name +
+                      "' from being deleted no longer; what it has not published is kept aside if its node comes back before");
+        }
         if (!options->yes) CAIRN_CHECK_OK(confirm(context, "Type the volume's name to go on: ", volume.name));
         CAIRN_CHECK_OK(client->break_lease(volume.name, context.call()));
         if (output.json()) {

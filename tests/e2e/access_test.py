@@ -56,7 +56,10 @@ class TokensTest(BoxTest):
         other = write(self.box.local("elsewhere/next"), b"next\n")
         elsewhere = {"XDG_STATE_HOME": self.box.local("other-state")}
         self.box.fails("writer_lease_held", 6, "volumes", "put", "stuck", other, env=elsewhere)
-        self.box.cairn("volumes", "break-lease", "stuck", "--yes")
+        broken = self.box.cairn("volumes", "break-lease", "stuck", "--yes").notes
+        self.assertIn("is written by put from", broken)
+        self.assertNotIn("is lost", broken)
+        self.assertEqual(self.box.cairn("volumes", "break-lease", "stuck", "--yes").notes, "")
         self.box.cairn("volumes", "put", "stuck", other, env=elsewhere)
         first.send_signal(18)
         self.assertNotEqual(first.wait(timeout=60), 0)
