@@ -220,16 +220,17 @@ class WrongWords(BoxTest):
                      ["run", "--no-upload", "--volume", "held", "--", "true"], ["volumes", "delete", "held", "--yes"]):
             putting = self.box.spawn("volumes", "put", "held", big, "--bwlimit", "1Mi")
             wait_until(lambda: self.box.json("volumes", "info", "held")["writer"], 20, "the upload")
-            self.box.cairn(*then, expect=6)
+            refused = self.box.cairn(*then, expect=125 if then[0] == "run" else 6)
+            self.assertIn("writer_lease_held", refused.notes)
             putting.kill()
             putting.wait()
             self.box.cairn(*then)
 
     def test_nodes_and_gpus_that_are_not_there(self):
-        refused = self.box.cairn("run", "--no-upload", "--node", "nope", "--", "true", expect=5)
-        self.assertIn("there is no node 'nope'", refused.err)
-        refused = self.box.cairn("run", "--no-upload", "--volume", "never-made", "--gpu-type", "H100:2", "--", "true", expect=8)
-        self.assertIn("no node has 2 GPUs of type H100", refused.err)
+        refused = self.box.cairn("run", "--no-upload", "--node", "nope", "--", "true", expect=125)
+        self.assertIn("there is no node 'nope' (node_not_found)", refused.notes)
+        refused = self.box.cairn("run", "--no-upload", "--volume", "never-made", "--gpu-type", "H100:2", "--", "true", expect=125)
+        self.assertIn("no node has 2 GPUs of type H100; GPUs there are: none (gpu_type_unavailable)", refused.notes)
         self.assertNotIn("never-made", self.box.cairn("volumes", "list").text)
         self.assertEqual([run for run in self.box.json("train", "list") if run["state"] == "QUEUED"], [])
 
