@@ -59,6 +59,22 @@ std::string typed_words(CLI::App& app) {
   return above + (above.empty() ? "" : " ") + verb->get_name();
 }
 
+// What was typed and no verb takes, in the order it was typed.
+Error unexpected(CLI::App& app) {
+  std::string words = typed_words(app);
+  CLI::App* verb = deepest(app).first;
+  bool takes_verb = !verb->get_subcommands([](CLI::App*) { return true; }).empty();
+  bool takes_words = !verb->get_options([](const CLI::Option* option) { return option->get_positional(); }).empty();
+  std::vector<std::string> extra = app.remaining(true);
+  std::string hint = "type '" + words + " --help'";
+  if (takes_verb && !takes_words && !extra.empty() && !extra.front().starts_with('-')) {
+    return Error(Code::kUsage, "'" + words + "' has no verb '" + extra.front() + "'", hint);
+  }
+  std::string text;
+  for (const std::string& word : extra) text += (text.empty() ? "'" : " '") + word + "'";
+  return Error(Code::kUsage, "'" + words + "' does not take " + text, hint);
+}
+
 }  // namespace
 
 struct Args::Impl {
@@ -89,6 +105,12 @@ Verb Verb::add(const std::string& name, const std::string& help) {
 Verb& Verb::text(const std::string& name, std::string& value, const std::string& help, bool required) {
   CLI::Option* option = app_->add_option(name, value, help)->required(required);
   if (name.front() != '-') option->type_name("");
+  else option->check(CLI::Validator([](std::string& given) { return std::string(given.empty() ? "the value is empty" : ""); }, ""));
+  return *this;
+}
+
+Verb& Verb::free_text(const std::string& name, std::string& value, const std::string& help) {
+  app_->add_option(name, value, help);
   return *this;
 }
 
@@ -158,6 +180,9 @@ int Args::parse_and_run(int argc, char** argv, Context& context) {
   } catch (const CLI::CallForVersion& version) {
     std::cout << version.what() << "\n";
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    context.output().set_json(asks_for_json(own, argv));
+    return context.output().fail(unexpected(impl_->app));
   } catch (const CLI::ParseError& error) {
     context.output().set_json(asks_for_json(own, argv));
     return context.output().fail(Error(Code::kUsage, error.what(), "type '" + typed_words(impl_->app) + " --help'"));

@@ -34,6 +34,8 @@ class Verb {
   Verb add(const std::string& name, const std::string& help);
   // "NAME" is a positional argument, "--name,-n" an option.
   Verb& text(const std::string& name, std::string& value, const std::string& help, bool required = false);
+  // A value that may be empty; an empty one of the others' options is refused.
+  Verb& free_text(const std::string& name, std::string& value, const std::string& help);
   Verb& number(const std::string& name, uint64_t& value, const std::string& help);
   Verb& flag(const std::string& name, bool& value, const std::string& help);
   Verb& list(const std::string& name, std::vector<std::string>& values, const std::string& help, bool required = false);

@@ -158,6 +158,28 @@ TEST(BreakLease, NamesTheLostRunsThatWroteToTheVolume) {
   EXPECT_EQ(lost_writers({reads}, "v").size(), 1u);
 }
 
+TEST(Args, SayWhatIsNotTaken) {
+  auto said = [](std::vector<std::string> words) {
+    Context context({}, CancelToken());
+    Args args("test", "0");
+    context.add_global_options(args.root());
+    Verb top = args.root().add("things", "x");
+    std::string name, size, note;
+    auto run = [](Context&) -> Result<int> { return 0; };
+    top.add("make", "y").text("NAME", name, "n").text("--size", size, "s").free_text("--note", note, "n").run(run);
+    words.insert(words.begin(), {"cairn", "-o", "json"});
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    ::testing::internal::CaptureStdout();
+    int code = args.parse_and_run(static_cast<int>(argv.size()), argv.data(), context);
+    return std::to_string(code) + " " + ::testing::internal::GetCapturedStdout();
+  };
+  EXPECT_NE(said({"things", "foo", "bar"}).find("2 {\"error\":{\"code\":\"usage\",\"message\":\"'cairn things' has no verb 'foo'\""), std::string::npos);
+  EXPECT_NE(said({"things", "make", "a", "b", "c"}).find("'cairn things make' does not take 'b' 'c'"), std::string::npos);
+  EXPECT_NE(said({"things", "make", "a", "--size", ""}).find("--size: the value is empty"), std::string::npos);
+  EXPECT_EQ(said({"things", "make", "a", "--note", "", "--size", "1"}), "0 ");
+}
+
 TEST(Numbers, ReadWell) {
   EXPECT_EQ(human_bytes(812), "812 B");
   EXPECT_EQ(human_bytes(1536), "1.50 KiB");

@@ -122,7 +122,7 @@ void add_volumes_put(Verb parent, bool create_missing) {
       .list("--ignore-file", options->ignore_files, "A file of patterns, as .gitignore; may be repeated")
       .text("--bwlimit", options->bwlimit, "At most so many bytes a second, e.g. 50Mi")
       .number("--jobs,-j", options->jobs, "Files at once (default 8)")
-      .text("--message,-m", options->message, "A note for the snapshot")
+      .free_text("--message,-m", options->message, "A note for the snapshot")
       .footer("Example: cairn volumes put research ./my-data datasets/   makes datasets/my-data on the volume")
       .run([options, create_missing](Context& context) { return run_put(context, *options, create_missing); });
 }
