@@ -23,6 +23,7 @@ std::optional<std::string> given(const std::string& flag) {
 
 constexpr size_t kConfigBytesMax = 1 << 20;
 constexpr auto kConnectTime = seconds(10);
+constexpr auto kQuietTime = seconds(2);
 
 }  // namespace
 
@@ -84,8 +85,7 @@ Result<client::ApiClient*> Context::connect() {
   options.token = settings.token;
   options.team = settings.team;
   auto client = std::make_unique<client::ApiClient>(transport(settings.ca_file), system_clock(), system_random(), std::move(options));
-  // A server that is not there is said soon; one that goes away later is waited for.
-  CAIRN_TRY(api::ServerVersion server, client->version(Deadline::after(kConnectTime, system_clock(), cancel_)));
+  CAIRN_TRY(api::ServerVersion server, wait_for_server(*client));
   if (server.api != api::kApiVersion) {
     return Error(Code::kServerUnavailable, fmt::format("{} speaks version {} of the API, this program version {}", url, server.api,
                                                        api::kApiVersion),
@@ -93,6 +93,14 @@ Result<client::ApiClient*> Context::connect() {
   }
   client_ = std::move(client);
   return client_.get();
+}
+
+// A server that is not there is said soon; one that goes away later is waited for.
+Result<api::ServerVersion> Context::wait_for_server(client::ApiClient& client) {
+  auto server = client.version(Deadline::after(kQuietTime, system_clock(), cancel_));
+  if (server || retry_class(server.error().code()) != RetryClass::kBackoff) return server;
+  output_.note("cairn: waiting for the server at " + client.options().url + " ...");
+  return client.version(Deadline::after(kConnectTime - kQuietTime, system_clock(), cancel_));
 }
 
 net::Transport& Context::transport(const std::string& ca_file) {

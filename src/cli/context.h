@@ -76,6 +76,7 @@ class Context {
   Output output_;
   net::Transport& transport(const std::string& ca_file);
   bool end_dead_uploads(const std::vector<std::string>& volumes, const Error& refusal);
+  Result<api::ServerVersion> wait_for_server(client::ApiClient& client);
 
   std::map<std::string, std::shared_ptr<net::Transport>> transports_;  // by ca_file; they outlive the clients made of them
   std::unique_ptr<client::ApiClient> client_;

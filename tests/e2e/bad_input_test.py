@@ -245,6 +245,8 @@ class WrongWords(BoxTest):
             self.box.fails("server_unavailable", 8, *arguments, env=dead, timeout=60)
             self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "cairn_" + "0" * 52})
             self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "x"})
+        silent = self.box.cairn("volumes", "list", env=dead, expect=8, timeout=60).notes
+        self.assertIn(f"cairn: waiting for the server at {dead['CAIRN_URL']} ...\n", silent)
             self.box.fails("not_signed_in", 4, *arguments, env={"CAIRN_TOKEN": "", "XDG_CONFIG_HOME": "/nowhere", "HOME": "/nowhere"})
         self.assertEqual(self.box.cairn("run", "--no-upload", "--", "true", env=dead, expect=125, timeout=60).code, 125)
 
