@@ -191,6 +191,8 @@ TEST(Numbers, ReadWell) {
   EXPECT_EQ(human_duration(seconds(7384)), "2 h 03 min");
   EXPECT_EQ(plural(1, "file"), "1 file");
   EXPECT_EQ(plural(2000, "file"), "2,000 files");
+  EXPECT_EQ(files_and_links(2, 0), "2 files");
+  EXPECT_EQ(files_and_links(0, 1), "0 files, 1 link");
 }
 
 TEST(Json, QuotesEverything) {

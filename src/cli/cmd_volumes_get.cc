@@ -23,6 +23,7 @@ struct Options {
 std::string summary_json(const transfer::GetSummary& summary) {
   return JsonText()
       .add("files", summary.files)
+      .add("links", summary.links)
       .add("bytes", summary.bytes)
       .add("bytes_received", summary.bytes_received)
       .add("chunks_fetched", summary.chunks_fetched)
@@ -36,10 +37,11 @@ std::string summary_json(const transfer::GetSummary& summary) {
 
 std::string summary_text(const transfer::GetSummary& summary, bool dry_run) {
   double s = static_cast<double>(std::max<int64_t>(1, summary.duration.count())) / 1e6;
-  std::string text = fmt::format("{}, {}; received {} in {} ({}/s), every chunk verified; snapshot {}",
-                                 plural(summary.files, "file"), human_bytes(summary.bytes),
+  std::string text = fmt::format("{}, {}; received {} in {} ({}/s){}; snapshot {}",
+                                 files_and_links(summary.files, summary.links), human_bytes(summary.bytes),
                                  human_bytes(summary.bytes_received), human_duration(summary.duration),
-                                 human_bytes(static_cast<uint64_t>(static_cast<double>(summary.bytes) / s)), summary.snapshot);
+                                 human_bytes(static_cast<uint64_t>(static_cast<double>(summary.bytes) / s)),
+                                 summary.bytes_received == 0 ? "" : ", every chunk verified", summary.snapshot);
   return dry_run ? text + "; dry run: nothing was written" : text;
 }
 

@@ -25,6 +25,7 @@ std::string summary_json(const transfer::PutSummary& summary) {
   for (const std::string& path : summary.failed_paths) failed.push_back(json_quote(shown_path(path)));
   return JsonText()
       .add("files", summary.files)
+      .add("links", summary.links)
       .add("bytes", summary.bytes)
       .add("bytes_sent", summary.bytes_sent)
       .add("chunks_new", summary.chunks_new)
@@ -42,7 +43,7 @@ std::string summary_json(const transfer::PutSummary& summary) {
 
 std::string summary_text(const transfer::PutSummary& summary, bool dry_run) {
   double s = static_cast<double>(std::max<int64_t>(1, summary.duration.count())) / 1e6;
-  std::string text = fmt::format("{}, {}; sent {} in {} ({}/s)", plural(summary.files, "file"), human_bytes(summary.bytes),
+  std::string text = fmt::format("{}, {}; sent {} in {} ({}/s)", files_and_links(summary.files, summary.links), human_bytes(summary.bytes),
                                  human_bytes(summary.bytes_sent), human_duration(summary.duration),
                                  human_bytes(static_cast<uint64_t>(static_cast<double>(summary.bytes) / s)));
   if (summary.files_deleted) text += fmt::format("; {} deleted", human_count(summary.files_deleted));

@@ -137,4 +137,8 @@ std::string plural(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", human_count(count), noun, count == 1 ? "" : "s");
 }
 
+std::string files_and_links(uint64_t files, uint64_t links) {
+  return plural(files, "file") + (links == 0 ? "" : ", " + plural(links, "link"));
+}
+
 }  // namespace cairn::cli

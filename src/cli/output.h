@@ -48,5 +48,7 @@ std::string human_count(uint64_t count);
 std::string human_time(Time time);
 // "1 file", "2 files".
 std::string plural(uint64_t count, std::string_view noun);
+// "2 files", or "2 files, 1 link".
+std::string files_and_links(uint64_t files, uint64_t links);
 
 }  // namespace cairn::cli

@@ -139,7 +139,7 @@ class Get {
       std::string relative = relative_of(entry.entry.path);
       if (!wanted(relative, folder)) continue;
       if (!folder) {
-        ++summary_.files;
+        ++(entry.entry.kind == store::EntryKind::kSymlink ? summary_.links : summary_.files);
         summary_.bytes += entry.entry.size;
         progress_.files_total.fetch_add(1);
         progress_.bytes_total.fetch_add(entry.entry.size);

@@ -31,7 +31,8 @@ struct GetOptions {
 };
 
 struct GetSummary {
-  uint64_t files = 0;  // files and symlinks of the source
+  uint64_t files = 0;  // of the source
+  uint64_t links = 0;  // symlinks of the source
   uint64_t bytes = 0;
   uint64_t bytes_received = 0;
   uint64_t chunks_fetched = 0;

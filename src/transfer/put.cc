@@ -266,6 +266,7 @@ class Put {
 
     PutSummary summary;
     summary.files = counts.files;
+    summary.links = counts.links;
     summary.bytes = counts.bytes;
     summary.snapshot = pin.snapshot;
     summary.skipped = scanner->counts().skipped();

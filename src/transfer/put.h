@@ -37,8 +37,9 @@ struct PutOptions {
 };
 
 struct PutSummary {
-  uint64_t files = 0;          // files and symlinks looked at
-  uint64_t bytes = 0;          // their bytes
+  uint64_t files = 0;          // looked at
+  uint64_t links = 0;          // symlinks, which are kept as such
+  uint64_t bytes = 0;          // of the files
   uint64_t bytes_sent = 0;     // bytes that went over the wire
   uint64_t chunks_new = 0;
   uint64_t chunks_reused = 0;

@@ -75,7 +75,7 @@ class Joiner {
     std::string path = store::join_path(in_.target, scanned.path);
     if (scanned.path.empty()) path = in_.target;
     if (scanned.kind != store::EntryKind::kDirectory) {
-      ++counts_.files;
+      ++(scanned.kind == store::EntryKind::kSymlink ? counts_.links : counts_.files);
       counts_.bytes += scanned.kind == store::EntryKind::kFile ? scanned.identity.size : 0;
       progress_.files_total.fetch_add(1);
       progress_.bytes_total.fetch_add(scanned.kind == store::EntryKind::kFile ? scanned.identity.size : 0);

@@ -28,7 +28,8 @@ struct PutPlanInput {
 
 struct PutPlanCounts {
   uint64_t entries = 0;  // in the plan
-  uint64_t files = 0;    // files and links looked at
+  uint64_t files = 0;    // looked at
+  uint64_t links = 0;
   uint64_t bytes = 0;
   uint64_t bytes_to_read = 0;
   uint64_t changed = 0;

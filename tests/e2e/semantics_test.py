@@ -57,7 +57,9 @@ class Semantics(BoxTest):
         os.utime(f"{source}/a.txt", ns=(0, -1_500_000_000))
         self.volume("kinds")
         sent = self.box.json("volumes", "put", "kinds", source + "/", "data")
-        self.assertEqual(sent["skipped"], 0)
+        self.assertEqual((sent["skipped"], sent["links"]), (0, 3))
+        used = self.box.json("volumes", "info", "kinds")
+        self.assertEqual((sent["files"], sent["bytes"]), (used["files"], used["used_bytes"]))
         target = self.box.local("all-kinds-back")
         received = self.box.json("volumes", "get", "kinds", "data", target)
         expected = tree(source)
@@ -76,7 +78,8 @@ class Semantics(BoxTest):
         self.assertNotIn(b"\xff", absent)
         back = f"{target}/data" if os.path.isdir(f"{target}/data") else target
         self.assertEqual(tree(back), expected)
-        self.assertEqual((received["files"], received["bytes"]), (sent["files"], sent["bytes"]))
+        self.assertEqual((received["files"], received["links"], received["bytes"]), (sent["files"], sent["links"], sent["bytes"]))
+        self.assertNotIn("verified", self.box.cairn("volumes", "get", "kinds", "data", target).text)
 
     def test_example_03_nothing_changed(self):
         source = self.box.local("unchanged")
