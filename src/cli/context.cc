@@ -122,7 +122,7 @@ std::unique_ptr<transfer::Remote> Context::remote(const std::string& volume) {
 }
 
 bool Context::end_dead_uploads(const std::vector<std::string>& volumes, const Error& refusal) {
-  if (refusal.code() != Code::kWriterLeaseHeld) return false;
+  if (refusal.code() != Code::kWriterLeaseHeld && refusal.code() != Code::kVolumeInUse) return false;
   uint64_t ended = 0;
   for (const std::string& volume : volumes) {
     ended += transfer::end_abandoned_uploads(*remote(volume), transfer::default_state_dir(), call());
