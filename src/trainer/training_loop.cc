@@ -97,18 +97,15 @@ Status TrainingLoop::give_up_step(const std::string& cursor) {
   return parts_.rows.restore(cursor);
 }
 
-// Clips and updates. A step without a target, or whose gradient is not finite, changes no weight.
+// Clips and updates. A step without a target changes no weight.
 Status TrainingLoop::update(Outcome& outcome) {
   outcome.lr = schedule_.lr_at(state_.schedule_index);
   double scale = outcome.sums.targets > 0 ? 1 / outcome.sums.targets : 0;
   CAIRN_TRY(outcome.gradient_norm, step_.gradient_norm(scale));
-  if (!std::isfinite(outcome.gradient_norm)) {
-    ++outcome.sums.nan_rows;
-    parts_.log.warning(fmt::format("step {}: the gradient is not finite; the weights stay as they were", state_.step + 1));
-  } else if (outcome.sums.targets == 0) {
-    const char* why = outcome.sums.nan_rows > 0 ? "no row that teaches anything had a finite loss"
-                                                : "data.loss_mask leaves nothing to learn in its rows";
-    parts_.log.warning(fmt::format("step {}: {}; the weights stay as they were", state_.step + 1, why));
+  CAIRN_CHECK_OK(check_finite(outcome));
+  if (outcome.sums.targets == 0) {
+    parts_.log.warning(fmt::format("step {}: data.loss_mask leaves nothing to learn in its rows; the weights stay as they were",
+                                   state_.step + 1));
   } else {
     double clip = config_.optim.max_norm ? std::min(1.0, *config_.optim.max_norm / (outcome.gradient_norm + 1e-6)) : 1.0;
     CAIRN_CHECK_OK(parts_.optimizer.step(outcome.lr, scale * clip));
@@ -116,6 +113,26 @@ Status TrainingLoop::update(Outcome& outcome) {
   }
   parts_.model.zero_gradients();
   return ok();
+}
+
+// What it looks at are sums over all processes: they all go on, or none does.
+Status TrainingLoop::check_finite(const Outcome& outcome) const {
+  std::string where = fmt::format("step {} at a learning rate of {:.2e}", state_.step + 1, outcome.lr);
+  if (outcome.sums.targets == 0 && outcome.sums.nan_rows > 0) {
+    return diverged(fmt::format("{}: the loss is not finite in any of its rows that teach something ({:.0f})", where, outcome.sums.nan_rows));
+  }
+  if (std::isfinite(outcome.gradient_norm)) return ok();
+  return diverged(fmt::format("{}: the gradient norm is {}, with a loss of {:.4f}", where, outcome.gradient_norm,
+                              outcome.sums.mean_loss().value_or(std::nan(""))));
+}
+
+Error TrainingLoop::diverged(const std::string& what) const {
+  std::string kept = "there is no checkpoint of this run";
+  auto complete = parts_.checkpoints.complete();
+  if (complete && !complete->empty()) kept = fmt::format("the last checkpoint is {}", complete->back().folder);
+  return Error(Code::kTrainingDiverged, fmt::format("{}; nothing of it was kept, and {}", what, kept),
+               "lower optim.lr, warm up for longer (scheduler.warmup_steps) or clip harder (optim.max_norm), and begin again or [resume] "
+               "from an earlier checkpoint");
 }
 
 void TrainingLoop::count(Outcome& outcome) {

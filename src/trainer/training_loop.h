@@ -49,6 +49,7 @@ class TrainingLoop {
   // `total_schedule_steps` is what the schedule decays over. REQUIRES: rows_per_step(config) is divisible by the group's size.
   TrainingLoop(const LoopParts& parts, TrainingState start, std::optional<int64_t> total_schedule_steps);
 
+  // training_diverged, in every process, when a step has no finite loss or no finite gradient norm: it changes nothing and is not saved.
   // On an error the last complete checkpoint is as it was; a request to end is answered with one of the step reached. A step whose
   // validation is due or under way then is given up: resumed, it is made again with it.
   Result<LoopEnd> run();
@@ -65,6 +66,10 @@ class TrainingLoop {
   };
 
   bool at_end() const;
+  Status check_finite(const Outcome& outcome) const;
+  Status check_weights() const;
+  // `what` says step and numbers.
+  Error diverged(const std::string& what) const;
   bool wants_validation(int64_t step) const;
   // False when it was given up because a process was asked to end.
   Result<bool> validate(int64_t step);

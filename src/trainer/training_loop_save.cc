@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <fmt/format.h>
@@ -41,7 +44,17 @@ Status TrainingLoop::save_where_due(bool last) {
   return due ? save() : ok();
 }
 
+// A last update may have gone too far without any later loss to show it. All processes have the same weights.
+Status TrainingLoop::check_weights() const {
+  CAIRN_TRY(double largest, guard_torch("looking at the weights", [&]() -> Result<double> {
+    return at::linalg_vector_norm(parts_.model.flat_parameters(), INFINITY).item<double>();
+  }));
+  if (std::isfinite(largest)) return ok();
+  return diverged(fmt::format("the weights after step {} are not finite", state_.step));
+}
+
 Status TrainingLoop::save() {
+  CAIRN_CHECK_OK(check_weights());
   Duration start = parts_.clock.monotonic();
   Status mine;
   if (parts_.group.is_first()) mine = parts_.checkpoints.save(contents());

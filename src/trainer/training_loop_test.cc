@@ -137,20 +137,87 @@ TEST(TrainingLoop, LeavesOutRowsWhoseLossIsNotFinite) {
   EXPECT_TRUE(same_parameters(*with.model, *without.model));
 }
 
-TEST(TrainingLoop, AStepWithoutAFiniteRowChangesNothing) {
+// The gradient of every row, as an overflow leaves it behind a finite loss; or weights that have overflown.
+class Overflown final : public Decoder {
+ public:
+  Overflown(Decoder& below, bool weights) : below_(below), weights_(weights) {}
+  const DecoderSpec& spec() const override { return below_.spec(); }
+  const std::vector<NamedParameter>& named_parameters() const override { return below_.named_parameters(); }
+  at::Tensor flat_parameters() const override { return below_.flat_parameters(); }
+  at::Tensor flat_gradients() const override { return below_.flat_gradients(); }
+  void zero_gradients() override { below_.zero_gradients(); }
+  Status init_random(uint64_t seed) override { return below_.init_random(seed); }
+  void parameters_changed() override {
+    at::NoGradGuard no_grad;
+    if (weights_) below_.flat_parameters()[3] = INFINITY;
+    below_.parameters_changed();
+  }
+  Result<LossSum> loss_and_gradients(const dataset::Row& row, double scale) override {
+    auto loss = below_.loss_and_gradients(row, scale);
+    at::NoGradGuard no_grad;
+    if (!weights_) below_.flat_gradients()[3] = INFINITY;
+    return loss;
+  }
+  Result<LossSum> loss_sum(const dataset::Row& row) override { return below_.loss_sum(row); }
+  Result<at::Tensor> logits(const dataset::Row& row) override { return below_.logits(row); }
+
+ private:
+  Decoder& below_;
+  bool weights_;
+};
+
+void expect_diverged(const Result<LoopEnd>& end, const std::string& said) {
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code(), Code::kTrainingDiverged);
+  EXPECT_EQ(exit_code(end.error().code()), 1);
+  EXPECT_NE(end.error().message().find(said), std::string::npos) << end.error().message();
+  EXPECT_NE(end.error().hint().find("lower optim.lr"), std::string::npos);
+}
+
+TEST(TrainingLoop, EndsAtAStepWithoutAFiniteRow) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  config.ckpt.emplace();
+  config.ckpt->interval = 1;
+  std::vector<dataset::Row> rows = curve_rows(curve());
+  rows.resize(8);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].input_ids[0] = i < 4 ? 1 : 2;
+  TestRun run(config, rows, folder.path());
+  run.decorated = std::make_unique<Spoiled>(*run.model, 2);
+  auto end = run.run();
+  expect_diverged(end, "step 2 at a learning rate of ");
+  expect_diverged(end, "the loss is not finite in any of its rows that teach something (4)");
+  expect_diverged(end, "the last checkpoint is " + folder.path() + "/checkpoints/step_1");
+  EXPECT_EQ(run.state.step, 1);
+  auto places = *run.checkpoints.complete();
+  ASSERT_EQ(places.size(), 1u);
+  auto saved = golden_model();
+  ASSERT_TRUE(load_parameters(os::posix_file_system(), places[0], saved->named_parameters()));
+  EXPECT_TRUE(same_parameters(*run.model, *saved));
+}
+
+TEST(TrainingLoop, EndsAtAGradientThatIsNotFinite) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  config.ckpt.emplace();
+  TestRun run(config, curve_rows(curve()), folder.path());
+  run.decorated = std::make_unique<Overflown>(*run.model, false);
+  auto end = run.run();
+  expect_diverged(end, "the gradient norm is inf, with a loss of ");
+  expect_diverged(end, "there is no checkpoint of this run");
+  EXPECT_TRUE(run.checkpoints.complete()->empty());
+  EXPECT_TRUE(same_parameters(*run.model, *golden_model()));
+}
+
+TEST(TrainingLoop, SavesNoWeightsThatAreNotFinite) {
   testing::TemporaryFolder folder;
   config::TrainingConfig config = curve_config(curve());
   config.max_steps = 1;
-  std::vector<dataset::Row> rows = curve_rows(curve());
-  rows.resize(4);
-  for (dataset::Row& row : rows) row.input_ids[0] = 2;
-  TestRun run(config, rows, folder.path());
-  run.decorated = std::make_unique<Spoiled>(*run.model, 2);
-  ASSERT_TRUE(run.run());
-  EXPECT_EQ(run.values("loss/nan_count")[0].second, 4);
-  EXPECT_TRUE(run.values("loss/mean").empty());
-  EXPECT_TRUE(same_parameters(*run.model, *golden_model()));
-  EXPECT_NE(run.log_text().find("had a finite loss"), std::string::npos) << run.log_text();
+  config.ckpt.emplace();
+  TestRun run(config, curve_rows(curve()), folder.path());
+  run.decorated = std::make_unique<Overflown>(*run.model, true);
+  expect_diverged(run.run(), "the weights after step 1 are not finite");
+  EXPECT_TRUE(run.checkpoints.complete()->empty());
 }
 
 TEST(TrainingLoop, AStepWithoutATargetSaysSoAndChangesNothing) {

@@ -489,6 +489,19 @@ class WrongInput(TrainerTest):
         os.truncate(f"{trainer}/optimizer.safetensors", 100)
         self.assertIn("not complete", self.pretrain(again, expect=6).err)
 
+    def test_a_training_that_diverges(self):
+        body = PRETRAIN.replace("lr = 3e-3", 'lr = 1000\ntype = "sgd"\nmax_norm = "none"\nweight_decay = 100')
+        for processes in ("1", "2"):
+            with self.subTest(processes=processes):
+                shutil.rmtree(f"{self.output}/run", ignore_errors=True)
+                ran = self.train(self.config(body, "[ckpt]\ninterval = 1"), "--processes", processes, expect=1)
+                self.assertRegex(ran.err, r"step \d+ at a learning rate of \S+: the (loss|gradient norm) is ")
+                self.assertIn("the last checkpoint is", ran.err)
+                self.assertIn("lower optim.lr", ran.err)
+                self.assertNotIn("finished", ran.out)
+                self.assertEqual(max(self.steps()), max(self.metric("loss/mean")))
+                self.assertIn("nothing of it was kept", text(f"{self.output}/run/logs/latest/trainer.log"))
+
     def test_a_full_disk_while_saving(self):
         small = os.path.join(self.output, "small")
         os.makedirs(small)
