@@ -9,10 +9,10 @@
 
 #include "base/whole_number.h"
 #include "cairn_trainer/subcommands.h"
-#include "config/training_paths.h"
 #include "os/file_system.h"
 #include "trainer/model_files.h"
 #include "trainer/sft_data.h"
+#include "trainer/volume_paths.h"
 
 namespace cairn::apps {
 namespace {
@@ -97,7 +97,7 @@ void print_sample(uint64_t place, const dataset::SftRows& rows, const dataset::S
 // 0 where the model itself does not lie beside its tokenizer yet.
 Result<int64_t> positions_of(const config::TrainingConfig& config, const std::string& volume_root) {
   if (config.model.name.empty()) return int64_t{0};
-  CAIRN_TRY(std::string folder, config::on_volume(volume_root, config.model.name));
+  CAIRN_TRY(std::string folder, trainer::path_on_volume(volume_root, config.model.name));
   auto spec = trainer::load_decoder_spec(os::posix_file_system(), folder);
   return spec ? spec->max_position_embeddings : int64_t{0};
 }

@@ -3,7 +3,7 @@
 //   for (const TrainingPath& path : training_paths(config)) look_at(path.path);       // "datasets/reverse-text"
 //   CAIRN_TRY(std::string file, on_volume("/mnt/disk", config.model.name));           // "/mnt/disk/models/qwen3"
 //
-// Pure: nothing is looked at here. No path leaves the volume by its spelling (symbolic links are the reader's concern).
+// Pure: nothing is looked at here. No path leaves the volume by its spelling (symbolic links are the reader's concern: trainer/volume_paths.h).
 #pragma once
 
 #include <string>

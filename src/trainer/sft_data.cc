@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "config/training_paths.h"
 #include "dataset/fake_rows.h"
 #include "os/file_system.h"
+#include "trainer/volume_paths.h"
 
 namespace cairn::trainer {
 
@@ -22,7 +22,7 @@ const std::string& tokenizer_name(const config::TrainingConfig& config) {
 
 Result<std::shared_ptr<const dataset::Tokenizer>> open_tokenizer(const config::TrainingConfig& config, const std::string& volume_root) {
   const std::string& name = tokenizer_name(config);
-  CAIRN_TRY(std::string folder, config::on_volume(volume_root, name));
+  CAIRN_TRY(std::string folder, path_on_volume(volume_root, name));
   auto text = os::posix_file_system().read_file(folder + "/tokenizer.json", dataset::kTokenizerBytesMax);
   if (!text) {
     if (text.error().code() != Code::kFileNotFound) return std::move(text).error();
@@ -36,7 +36,7 @@ Result<std::unique_ptr<dataset::SftRows>> open_sft_rows(const SftDataRequest& re
                                                         std::shared_ptr<const dataset::Tokenizer> tokenizer) {
   CAIRN_CHECK(request.data.kind == DataKind::kSft);
   dataset::SftRowsOptions options;
-  CAIRN_TRY(options.path, config::on_volume(request.volume_root, request.data.name));
+  CAIRN_TRY(options.path, path_on_volume(request.volume_root, request.data.name));
   switch (request.config.renderer.kind) {
     case RendererKind::kQwen3: options.renderer.format = dataset::ChatFormat::kQwen3; break;
     case RendererKind::kPrimeQwen3: options.renderer.format = dataset::ChatFormat::kPrimeQwen3; break;

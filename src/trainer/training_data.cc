@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "config/training_paths.h"
 #include "dataset/pretrain_rows.h"
 #include "dataset/tokenizer.h"
 #include "trainer/end_token.h"
 #include "trainer/sft_data.h"
+#include "trainer/volume_paths.h"
 
 namespace cairn::trainer {
 namespace {
@@ -34,7 +34,7 @@ uint32_t vocabulary(const Opening& opening) { return static_cast<uint32_t>(openi
 Result<std::unique_ptr<RowSource>> open_shards(Opening& opening, const DataSettings& data, const ValidationSettings* validation) {
   dataset::PretrainRowsOptions options;
   for (const std::string& path : data.paths) {
-    CAIRN_TRY(std::string folder, config::on_volume(opening.volume_root, path));
+    CAIRN_TRY(std::string folder, path_on_volume(opening.volume_root, path));
     options.paths.push_back(std::move(folder));
   }
   options.seq_len = data.seq_len;
@@ -104,7 +104,7 @@ Status load_tokenizer(Opening& opening) {
 Result<std::string> tokenizer_folder(const config::TrainingConfig& config, const std::string& volume_root) {
   const std::string& name = config.tokenizer.name.empty() ? config.model.name : config.tokenizer.name;
   if (name.empty()) return std::string();
-  return config::on_volume(volume_root, name);
+  return path_on_volume(volume_root, name);
 }
 
 Result<TrainingRows> open_rows(const config::TrainingConfig& config, const DecoderSpec& spec, const std::string& volume_root,

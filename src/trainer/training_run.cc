@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "config/training_difference.h"
-#include "config/training_paths.h"
 #include "trainer/hashing_files.h"
 #include "trainer/run_folder.h"
 #include "trainer/runtime.h"
@@ -16,6 +15,7 @@
 #include "trainer/training_data.h"
 #include "trainer/training_loop.h"
 #include "trainer/training_model.h"
+#include "trainer/volume_paths.h"
 
 namespace cairn::trainer {
 namespace {
@@ -35,7 +35,7 @@ Result<std::optional<CheckpointPlace>> checkpoint_to_resume(const RunPlan& plan,
   if (plan.config.resume) {
     config::ResumeSettings resume = *plan.config.resume;
     if (!resume.dir.empty()) {
-      CAIRN_TRY(resume.dir, config::on_volume(plan.volume_root, resume.dir));
+      CAIRN_TRY(resume.dir, path_on_volume(plan.volume_root, resume.dir));
     }
     CAIRN_TRY(CheckpointPlace place, find_checkpoint(files, resume, checkpoints));
     return std::optional<CheckpointPlace>(std::move(place));
@@ -93,7 +93,7 @@ Status check_nothing_later(const RunPlan& plan, const Checkpoints& checkpoints, 
 Result<Prepared> prepare(const RunPlan& plan, Checkpoints& checkpoints, RunLog& log) {
   Prepared prepared;
   if (!plan.config.model.name.empty()) {
-    CAIRN_TRY(prepared.model_folder, config::on_volume(plan.volume_root, plan.config.model.name));
+    CAIRN_TRY(prepared.model_folder, path_on_volume(plan.volume_root, plan.config.model.name));
   }
   CAIRN_TRY(prepared.tokenizer_folder, tokenizer_folder(plan.config, plan.volume_root));
   CAIRN_TRY(prepared.spec, training_spec(plan.config, prepared.model_folder));

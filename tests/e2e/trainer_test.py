@@ -502,6 +502,13 @@ class WrongInput(TrainerTest):
                 self.assertEqual(max(self.steps()), max(self.metric("loss/mean")))
                 self.assertIn("nothing of it was kept", text(f"{self.output}/run/logs/latest/trainer.log"))
 
+    def test_a_link_that_leads_out_of_the_volume(self):
+        shutil.copytree(f"{self.volume}/shards", f"{self.output}/shards")
+        os.symlink(f"{self.output}/shards", f"{self.volume}/link")
+        self.addCleanup(os.remove, f"{self.volume}/link")
+        config = self.config(PRETRAIN.replace('["shards"]', '["link"]'))
+        self.refused(3, "'link' leads out of the volume", f"{self.output}/shards", config=config)
+
     def test_a_full_disk_while_saving(self):
         small = os.path.join(self.output, "small")
         os.makedirs(small)
