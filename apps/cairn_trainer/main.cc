@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cairn_trainer/subcommands.h"
+#include "trainer/stop_request.h"
 
 namespace cairn::apps {
 
@@ -37,6 +38,10 @@ void print_usage(std::FILE* out) {
   for (const Subcommand& subcommand : kSubcommands) std::fprintf(out, "  cairn-trainer %s\n", subcommand.usage);
 }
 
+// Called before libtorch begins, which takes a second or two: a request to end that comes meanwhile waits for its handler.
+void hold_signals_from_the_start(int, char**, char**) { trainer::hold_stop_signals(); }
+[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = hold_signals_from_the_start;
+
 int run(int argc, char** argv) {
   std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--version") first = "version";
@@ -45,7 +50,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   for (const Subcommand& subcommand : kSubcommands) {
-    if (subcommand.name == first) return subcommand.run(argc - 1, argv + 1);
+    if (subcommand.name != first) continue;
+    if (subcommand.run != run_train) trainer::let_stop_signals_in();
+    return subcommand.run(argc - 1, argv + 1);
   }
   // A config file, or options before it; its subcommand's name may be left out.
   if (first.ends_with(".toml") || first.starts_with("--") || first.find('/') != std::string_view::npos) return run_train(argc, argv);

@@ -10,6 +10,7 @@
 #include "base/whole_number.h"
 #include "cairn_trainer/subcommands.h"
 #include "os/host.h"
+#include "trainer/stop_request.h"
 #include "trainer/train.h"
 
 namespace cairn::apps {
@@ -62,12 +63,15 @@ void start_again_with_sleeping_threads(const std::vector<std::string>& command) 
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  ::execv(argv[0], argv.data());
+  trainer::hold_stop_signals();
+  if (!trainer::signal_stop().requested()) ::execv(argv[0], argv.data());
+  trainer::let_stop_signals_in();
 }
 
 }  // namespace
 
 int run_train(int argc, char** argv) {
+  static_cast<void>(trainer::signal_stop());  // before anything that takes time
   auto request = read_request(argc, argv);
   if (!request) return report(request.error());
   start_again_with_sleeping_threads(request->command);

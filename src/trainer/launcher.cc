@@ -160,6 +160,12 @@ Result<int> run_processes(const std::vector<std::string>& argv, int count, StopR
         stopped_code = kExitStopped;
         continue;
       }
+      // It had no handler yet: training has not begun, and the others would wait for it.
+      if (told_to_stop && status->signal == SIGTERM) {
+        log.warning("stopped on request before training began");
+        end_all(processes, kEndGrace);
+        return kExitStopped;
+      }
       if (failures.empty()) hear_others_until = Deadline::after(kEndGrace);
       failures.push_back({rank, *status});
     }

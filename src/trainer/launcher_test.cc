@@ -75,6 +75,13 @@ TEST(Launcher, AStopReachesAll) {
   EXPECT_EQ(*code, kExitStopped);
 }
 
+TEST(Launcher, AStopBeforeItIsHandledIsAStopToo) {
+  // One has no handler yet; the other waits for it, and saves nothing.
+  auto code = run_script("if test $CAIRN_TRAINER_RANK = 0; then exec sleep 600; fi; trap : TERM; sleep 600; sleep 600", 2, 2);
+  ASSERT_TRUE(code);
+  EXPECT_EQ(*code, kExitStopped);
+}
+
 TEST(Launcher, TheEnvironmentIsChecked) {
   ::unsetenv("CAIRN_TRAINER_RANK");
   EXPECT_FALSE(membership_from_environment()->has_value());

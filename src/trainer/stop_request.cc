@@ -25,6 +25,14 @@ void on_signal(int number) {
   signal_number = number;
 }
 
+void mask_stop_signals(int how) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(how, &signals, nullptr);
+}
+
 class SignalStop final : public StopRequest {
  public:
   SignalStop() {
@@ -32,6 +40,7 @@ class SignalStop final : public StopRequest {
     action.sa_handler = on_signal;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
+    let_stop_signals_in();
   }
   bool requested() const override { return signal_number.load() != 0; }
   Duration age() const override { return requested() ? Duration(monotonic_us() - asked_at_us.load()) : Duration(0); }
@@ -43,6 +52,9 @@ StopRequest& signal_stop() {
   static auto* instance = new SignalStop();
   return *instance;
 }
+
+void hold_stop_signals() { mask_stop_signals(SIG_BLOCK); }
+void let_stop_signals_in() { mask_stop_signals(SIG_UNBLOCK); }
 
 int stop_signal_number() { return signal_number.load(); }
 

@@ -18,8 +18,11 @@ class StopRequest {
   virtual Duration age() const = 0;
 };
 
-// Installs the handlers on first use.
+// Installs the handlers on first use, and lets in the signals that were held.
 StopRequest& signal_stop();
+// Keeps signals waiting, also past exec, until let in: so that a program that starts itself anew loses none.
+void hold_stop_signals();
+void let_stop_signals_in();
 // The signal that asked, or 0.
 int stop_signal_number();
 

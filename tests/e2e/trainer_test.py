@@ -263,9 +263,9 @@ class Whole(TrainerTest):
 class Ends(TrainerTest):
     """Signals and deaths."""
 
-    def start(self, config, *options, **environment):
+    def start(self, config, *options, preexec_fn=None, **environment):
         process = subprocess.Popen([BINARY, *self.args(config, *options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=os.environ | environment)
+                                   env=os.environ | environment, preexec_fn=preexec_fn)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -293,6 +293,19 @@ class Ends(TrainerTest):
                 self.assertEqual(len(saved), 1)
                 self.pretrain("[resume]", "--processes", processes, steps=saved[0] + 2)
                 self.assertEqual(max(self.metric("loss/mean")), saved[0] + 2)
+
+    def test_sigterm_at_the_very_start(self):
+        for processes in ("1", "2"):
+            with self.subTest(processes=processes):
+                shutil.rmtree(f"{self.output}/run", ignore_errors=True)
+                config = self.config(PRETRAIN.replace("max_steps = {steps}\n", ""))
+                # Held back until the program lets it in, which is when it can handle it.
+                process = self.start(config, "--processes", processes,
+                                     preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]))
+                process.send_signal(signal.SIGTERM)
+                said, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 130, said)
+                self.assertIn("stopped on request", said)
 
     def test_sigterm_during_a_long_validation_saves_at_once(self):
         body = PRETRAIN.replace("interval = 6\nnum_samples = 8", "interval = 2").replace('["held-out"]\nseq_len = 64', '["shards"]\nseq_len = 2')
