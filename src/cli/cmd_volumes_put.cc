@@ -101,8 +101,9 @@ Result<int> run_put(Context& context, const Options& options, bool create_missin
     output.line(summary_text(*summary, options.dry_run));
   }
   if (summary->failed == 0) return 0;
-  output.note(fmt::format("cairn: {} could not be read whole and {} not on the volume as it is now; put again to send it",
-                          plural(summary->failed, "file"), summary->failed == 1 ? "is" : "are"));
+  output.note(fmt::format("cairn: {} could not be read whole and {} not on the volume as now here; put again when {} can be read",
+                          summary->failed == 1 ? "1 file or folder" : human_count(summary->failed) + " files or folders",
+                          summary->failed == 1 ? "is" : "are", summary->failed == 1 ? "it" : "they"));
   return 1;
 }
 

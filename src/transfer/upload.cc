@@ -219,7 +219,7 @@ class Pass {
   }
 
   Result<ResultOrder::Item> leave_out(Work& work, Notice::Kind kind, std::string text) {
-    progress_.notice(kind, work.entry.entry.path, std::move(text));
+    progress_.notice(kind, work.entry.local, std::move(text));
     std::lock_guard lock(failed_mutex_);
     ++failed_;
     if (failed_paths_.size() < kFailedPathsMax) failed_paths_.push_back(work.entry.entry.path);

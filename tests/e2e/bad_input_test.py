@@ -177,6 +177,10 @@ class WrongWords(BoxTest):
         done = self.box.json("volumes", "put", "partly", source + "/", expect=1, **nobody)
         self.assertEqual((done["failed"], done["failed_paths"]), (2, ["shut", "closed"]))
         self.assertEqual(self.names("partly"), {"open"})
+        said = self.box.cairn("volumes", "put", "partly", source + "/", "again", expect=1, **nobody).notes
+        for name in ("shut", "closed"):
+            self.assertRegex(said, rf"(?m)^cairn: {name}: open .*{source}/{name}: Permission denied$")
+        self.assertIn("2 files or folders could not be read whole", said)
         done = self.box.json("volumes", "put", "partly", source, "below/", expect=1, **nobody)
         self.assertEqual(done["failed_paths"], ["below/partly/shut", "below/partly/closed"])
 
@@ -241,12 +245,12 @@ class WrongWords(BoxTest):
     def test_dead_server_and_wrong_token(self):
         dead = {"CAIRN_URL": f"http://127.0.0.1:{free_port()}"}
         file = write(self.box.local("f"), "f")
+        silent = self.box.cairn("volumes", "list", env=dead, expect=8, timeout=60).notes
+        self.assertIn(f"cairn: waiting for the server at {dead['CAIRN_URL']} ...\n", silent)
         for arguments in (("volumes", "list"), ("volumes", "put", "v", file)):
             self.box.fails("server_unavailable", 8, *arguments, env=dead, timeout=60)
             self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "cairn_" + "0" * 52})
             self.box.fails("token_invalid", 4, *arguments, env={"CAIRN_TOKEN": "x"})
-        silent = self.box.cairn("volumes", "list", env=dead, expect=8, timeout=60).notes
-        self.assertIn(f"cairn: waiting for the server at {dead['CAIRN_URL']} ...\n", silent)
             self.box.fails("not_signed_in", 4, *arguments, env={"CAIRN_TOKEN": "", "XDG_CONFIG_HOME": "/nowhere", "HOME": "/nowhere"})
         self.assertEqual(self.box.cairn("run", "--no-upload", "--", "true", env=dead, expect=125, timeout=60).code, 125)
 
