@@ -13,11 +13,22 @@ int64_t tokens_per_step(const config::TrainingConfig& config) { return config.da
 
 namespace {
 
+constexpr int kPassedOverMax = 10;
+
 // What a resumed run has in common with the one before it.
 config::TrainingConfig lasting(config::TrainingConfig config) {
   config.resume.reset();
   config.max_steps.reset();
   return config;
+}
+
+// What of the step is no number; empty when all is well. Sums over all processes: they all see the same.
+std::string what_is_not_finite(const StepSums& sums, double gradient_norm) {
+  if (sums.targets == 0 && sums.nan_rows > 0) {
+    return fmt::format("the loss is not finite in any of its rows that teach something ({:.0f})", sums.nan_rows);
+  }
+  if (std::isfinite(gradient_norm)) return {};
+  return fmt::format("the gradient norm is {}, with a loss of {:.4f}", gradient_norm, sums.mean_loss().value_or(std::nan("")));
 }
 
 }  // namespace
@@ -67,6 +78,7 @@ Result<LoopEnd> TrainingLoop::run() {
     report(outcome);
     CAIRN_CHECK_OK(save_where_due(stopped || at_end()));
   }
+  if (at_end() && !learnt_ && passed_over_ > 0) return diverged(wrong_ + "; so it was in every step");
   if (at_end()) return LoopEnd::kFinished;
   CAIRN_CHECK_OK(save_where_due(true));
   parts_.log.warning(fmt::format("stopped on request after step {}; resume goes on at step {}", state_.step, state_.step + 1));
@@ -97,40 +109,42 @@ Status TrainingLoop::give_up_step(const std::string& cursor) {
   return parts_.rows.restore(cursor);
 }
 
-// Clips and updates. A step without a target changes no weight.
+// Clips and updates. A step without a target, or without a finite loss and gradient, changes no weight.
 Status TrainingLoop::update(Outcome& outcome) {
   outcome.lr = schedule_.lr_at(state_.schedule_index);
   double scale = outcome.sums.targets > 0 ? 1 / outcome.sums.targets : 0;
   CAIRN_TRY(outcome.gradient_norm, step_.gradient_norm(scale));
-  CAIRN_CHECK_OK(check_finite(outcome));
-  if (outcome.sums.targets == 0) {
+  std::string wrong = what_is_not_finite(outcome.sums, outcome.gradient_norm);
+  if (!wrong.empty()) {
+    CAIRN_CHECK_OK(pass_over(outcome, wrong));
+  } else if (outcome.sums.targets == 0) {
     parts_.log.warning(fmt::format("step {}: data.loss_mask leaves nothing to learn in its rows; the weights stay as they were",
                                    state_.step + 1));
   } else {
     double clip = config_.optim.max_norm ? std::min(1.0, *config_.optim.max_norm / (outcome.gradient_norm + 1e-6)) : 1.0;
     CAIRN_CHECK_OK(parts_.optimizer.step(outcome.lr, scale * clip));
     parts_.model.parameters_changed();
+    passed_over_ = 0;
+    learnt_ = true;
   }
   parts_.model.zero_gradients();
   return ok();
 }
 
-// What it looks at are sums over all processes: they all go on, or none does.
-Status TrainingLoop::check_finite(const Outcome& outcome) const {
-  std::string where = fmt::format("step {} at a learning rate of {:.2e}", state_.step + 1, outcome.lr);
-  if (outcome.sums.targets == 0 && outcome.sums.nan_rows > 0) {
-    return diverged(fmt::format("{}: the loss is not finite in any of its rows that teach something ({:.0f})", where, outcome.sums.nan_rows));
-  }
-  if (std::isfinite(outcome.gradient_norm)) return ok();
-  return diverged(fmt::format("{}: the gradient norm is {}, with a loss of {:.4f}", where, outcome.gradient_norm,
-                              outcome.sums.mean_loss().value_or(std::nan(""))));
+// One bad batch in a month costs its step; a training that is lost does not find back.
+Status TrainingLoop::pass_over(Outcome& outcome, const std::string& wrong) {
+  if (outcome.sums.nan_rows == 0) ++outcome.sums.nan_rows;
+  wrong_ = fmt::format("step {} at a learning rate of {:.2e}: {}", state_.step + 1, outcome.lr, wrong);
+  parts_.log.warning(wrong_ + "; the weights stay as they were");
+  if (++passed_over_ < kPassedOverMax) return ok();
+  return diverged(fmt::format("{}; so it was in the last {} steps", wrong_, passed_over_));
 }
 
 Error TrainingLoop::diverged(const std::string& what) const {
   std::string kept = "there is no checkpoint of this run";
   auto complete = parts_.checkpoints.complete();
   if (complete && !complete->empty()) kept = fmt::format("the last checkpoint is {}", complete->back().folder);
-  return Error(Code::kTrainingDiverged, fmt::format("{}; nothing of it was kept, and {}", what, kept),
+  return Error(Code::kTrainingDiverged, fmt::format("{}; {}", what, kept),
                "lower optim.lr, warm up for longer (scheduler.warmup_steps) or clip harder (optim.max_norm), and begin again or [resume] "
                "from an earlier checkpoint");
 }

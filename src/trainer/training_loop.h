@@ -49,7 +49,8 @@ class TrainingLoop {
   // `total_schedule_steps` is what the schedule decays over. REQUIRES: rows_per_step(config) is divisible by the group's size.
   TrainingLoop(const LoopParts& parts, TrainingState start, std::optional<int64_t> total_schedule_steps);
 
-  // training_diverged, in every process, when a step has no finite loss or no finite gradient norm: it changes nothing and is not saved.
+  // A step without a finite loss or gradient norm changes nothing. training_diverged, in every process, after ten of them in a row,
+  // when there were no others, and before weights that are not finite are saved.
   // On an error the last complete checkpoint is as it was; a request to end is answered with one of the step reached. A step whose
   // validation is due or under way then is given up: resumed, it is made again with it.
   Result<LoopEnd> run();
@@ -66,7 +67,8 @@ class TrainingLoop {
   };
 
   bool at_end() const;
-  Status check_finite(const Outcome& outcome) const;
+  // Counts the step as one that changes nothing; training_diverged when it is one too many.
+  Status pass_over(Outcome& outcome, const std::string& wrong);
   Status check_weights() const;
   // `what` says step and numbers.
   Error diverged(const std::string& what) const;
@@ -93,6 +95,9 @@ class TrainingLoop {
   Schedule schedule_;
   Throughput throughput_;
   int64_t saved_step_;
+  int passed_over_ = 0;   // steps in a row without finite numbers
+  std::string wrong_;     // what was wrong with the last of them
+  bool learnt_ = false;   // some step changed the weights
   int64_t samples_before_;  // those of progress that the rows did not give since their beginning
   std::string config_sha256_, recorded_config_;
 };

@@ -50,7 +50,7 @@ Status TrainingLoop::check_weights() const {
     return at::linalg_vector_norm(parts_.model.flat_parameters(), INFINITY).item<double>();
   }));
   if (std::isfinite(largest)) return ok();
-  return diverged(fmt::format("the weights after step {} are not finite", state_.step));
+  return diverged(fmt::format("the weights after step {} are not finite and were not saved", state_.step));
 }
 
 Status TrainingLoop::save() {

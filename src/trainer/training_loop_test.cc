@@ -174,37 +174,66 @@ void expect_diverged(const Result<LoopEnd>& end, const std::string& said) {
   EXPECT_NE(end.error().hint().find("lower optim.lr"), std::string::npos);
 }
 
-TEST(TrainingLoop, EndsAtAStepWithoutAFiniteRow) {
+// Rows of as many steps as there are letters: 'x' for steps whose rows all have a loss that is not finite.
+std::vector<dataset::Row> rows_of_steps(std::string_view steps) {
+  std::vector<dataset::Row> some = curve_rows(curve()), rows;
+  for (size_t i = 0; i < 4 * steps.size(); ++i) {
+    rows.push_back(some[i % some.size()]);
+    rows.back().input_ids[0] = steps[i / 4] == 'x' ? 2 : 1;
+  }
+  return rows;
+}
+
+TEST(TrainingLoop, PassesOverStepsWithoutAFiniteRow) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
+  config.max_steps = 13;
+  TestRun run(config, rows_of_steps("xxxxxxxxx.xx."), folder.path());
+  run.decorated = std::make_unique<Spoiled>(*run.model, 2);
+  auto end = run.run();
+  ASSERT_TRUE(end) << end.error().message();
+  EXPECT_EQ(run.values("loss/nan_count")[0].second, 4);
+  EXPECT_EQ(run.values("loss/mean").size(), 2u);
+  EXPECT_NE(run.log_text().find("the weights stay as they were"), std::string::npos) << run.log_text();
+}
+
+TEST(TrainingLoop, EndsAfterTenStepsWithoutAFiniteRow) {
   testing::TemporaryFolder folder;
   config::TrainingConfig config = curve_config(curve());
   config.ckpt.emplace();
   config.ckpt->interval = 1;
-  std::vector<dataset::Row> rows = curve_rows(curve());
-  rows.resize(8);
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].input_ids[0] = i < 4 ? 1 : 2;
-  TestRun run(config, rows, folder.path());
+  TestRun run(config, rows_of_steps(".xxxxxxxxxx"), folder.path());
   run.decorated = std::make_unique<Spoiled>(*run.model, 2);
   auto end = run.run();
-  expect_diverged(end, "step 2 at a learning rate of ");
-  expect_diverged(end, "the loss is not finite in any of its rows that teach something (4)");
-  expect_diverged(end, "the last checkpoint is " + folder.path() + "/checkpoints/step_1");
-  EXPECT_EQ(run.state.step, 1);
+  expect_diverged(end, "step 11 at a learning rate of ");
+  expect_diverged(end, "the loss is not finite in any of its rows that teach something (4); so it was in the last 10 steps");
+  expect_diverged(end, "the last checkpoint is " + folder.path() + "/checkpoints/step_10");
   auto places = *run.checkpoints.complete();
-  ASSERT_EQ(places.size(), 1u);
   auto saved = golden_model();
-  ASSERT_TRUE(load_parameters(os::posix_file_system(), places[0], saved->named_parameters()));
-  EXPECT_TRUE(same_parameters(*run.model, *saved));
+  for (const CheckpointPlace& place : places) {
+    ASSERT_TRUE(load_parameters(os::posix_file_system(), place, saved->named_parameters()));
+    EXPECT_TRUE(same_parameters(*run.model, *saved)) << place.folder;
+  }
 }
 
-TEST(TrainingLoop, EndsAtAGradientThatIsNotFinite) {
+TEST(TrainingLoop, DoesNotCallItselfFinishedWhenNothingWasLearnt) {
   testing::TemporaryFolder folder;
   config::TrainingConfig config = curve_config(curve());
-  config.ckpt.emplace();
+  config.max_steps = 3;
+  TestRun run(config, rows_of_steps("xxx"), folder.path());
+  run.decorated = std::make_unique<Spoiled>(*run.model, 2);
+  expect_diverged(run.run(), "so it was in every step");
+}
+
+TEST(TrainingLoop, EndsAfterTenGradientsThatAreNotFinite) {
+  testing::TemporaryFolder folder;
+  config::TrainingConfig config = curve_config(curve());
   TestRun run(config, curve_rows(curve()), folder.path());
   run.decorated = std::make_unique<Overflown>(*run.model, false);
   auto end = run.run();
   expect_diverged(end, "the gradient norm is inf, with a loss of ");
   expect_diverged(end, "there is no checkpoint of this run");
+  EXPECT_EQ(run.values("loss/nan_count")[0].second, 1);
   EXPECT_TRUE(run.checkpoints.complete()->empty());
   EXPECT_TRUE(same_parameters(*run.model, *golden_model()));
 }
@@ -216,7 +245,7 @@ TEST(TrainingLoop, SavesNoWeightsThatAreNotFinite) {
   config.ckpt.emplace();
   TestRun run(config, curve_rows(curve()), folder.path());
   run.decorated = std::make_unique<Overflown>(*run.model, true);
-  expect_diverged(run.run(), "the weights after step 1 are not finite");
+  expect_diverged(run.run(), "the weights after step 1 are not finite and were not saved");
   EXPECT_TRUE(run.checkpoints.complete()->empty());
 }
 

@@ -507,13 +507,12 @@ class WrongInput(TrainerTest):
         for processes in ("1", "2"):
             with self.subTest(processes=processes):
                 shutil.rmtree(f"{self.output}/run", ignore_errors=True)
-                ran = self.train(self.config(body, "[ckpt]\ninterval = 1"), "--processes", processes, expect=1)
-                self.assertRegex(ran.err, r"step \d+ at a learning rate of \S+: the (loss|gradient norm) is ")
+                ran = self.train(self.config(body, "[ckpt]\ninterval = 1", steps=40), "--processes", processes, expect=1)
+                self.assertRegex(ran.err, r"step \d+ at a learning rate of \S+: the (loss|gradient norm) is .*so it was in the last 10 steps")
                 self.assertIn("the last checkpoint is", ran.err)
                 self.assertIn("lower optim.lr", ran.err)
                 self.assertNotIn("finished", ran.out)
-                self.assertEqual(max(self.steps()), max(self.metric("loss/mean")))
-                self.assertIn("nothing of it was kept", text(f"{self.output}/run/logs/latest/trainer.log"))
+                self.assertGreaterEqual(len(self.steps()), 9, "the weights of steps passed over are those before")
 
     def test_a_link_that_leads_out_of_the_volume(self):
         shutil.copytree(f"{self.volume}/shards", f"{self.output}/shards")
