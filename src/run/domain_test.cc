@@ -199,6 +199,13 @@ TEST_P(RunTest, AHeldVolumeRefusesNamingTheHolder) {
   auto also_refused = runs_->create(alice_, making);
   ASSERT_FALSE(also_refused);
   EXPECT_EQ(also_refused.error().holder(), "put from laptop");
+  // A refused run makes no volume.
+  NewMount fresh;
+  fresh.volume = "fresh";
+  fresh.create = true;
+  making.mounts.insert(making.mounts.begin(), fresh);
+  EXPECT_CODE(Code::kWriterLeaseHeld, runs_->create(alice_, making));
+  EXPECT_CODE(Code::kVolumeNotFound, volumes_->find(alice_.user, "fresh"));
   // Reading it is no conflict.
   NewRun reader = command("");
   NewMount mount;

@@ -180,6 +180,20 @@ Result<catalog::RunRow> owned_run(catalog::Tx& tx, UserId owner, RunId id) {
 
 }  // namespace
 
+// The volume is there or may be made, nobody holds it, and it has the snapshot.
+Status Runs::check_mount(const volume::Actor& actor, const NewMount& mount, bool queue) {
+  auto info = context_.volumes.find(actor.user, mount.volume);
+  if (!info && info.error().code() == Code::kVolumeNotFound && mount.create && !mount.snapshot) return ok();
+  if (!info) return std::move(info).error();
+  if (!mount.read_only && info->writer && !queue && info->writer->expires_at > context_.storage.clock.now()) {
+    return held(mount.volume, info->writer->kind, info->writer->holder,
+                fmt::format("its lease lasts until {} at least; --queue waits for it", to_rfc3339(info->writer->expires_at)));
+  }
+  if (!mount.snapshot) return ok();
+  auto snapshot = context_.volumes.snapshot(info->id, *mount.snapshot);
+  return snapshot ? ok() : Status(std::move(snapshot).error());
+}
+
 Result<RunView> Runs::create(const volume::Actor& actor, const NewRun& request, const volume::AlsoInTx<RunView>& also) {
   CAIRN_CHECK_OK(check_request(request, context_.settings));
   CAIRN_TRY(GpuWish gpu, parse_gpu(request.gpu));
@@ -192,6 +206,8 @@ Result<RunView> Runs::create(const volume::Actor& actor, const NewRun& request, 
   if (request.kind == "train") {
     CAIRN_TRY(run.engine, choose_engine(context_.settings.engines, request.engine));
   }
+  // Before any volume is made: a refused run leaves none behind.
+  for (const NewMount& mount : wanted) CAIRN_CHECK_OK(check_mount(actor, mount, request.queue));
   std::vector<catalog::RunMountRow> mounts;
   for (const NewMount& mount : wanted) {
     volume::VolumeInfo info;
@@ -199,13 +215,6 @@ Result<RunView> Runs::create(const volume::Actor& actor, const NewRun& request, 
       CAIRN_TRY(info, context_.volumes.create(actor, mount.volume, mount.size_bytes));
     } else {
       CAIRN_TRY(info, context_.volumes.find(actor.user, mount.volume));
-    }
-    if (!mount.read_only && info.writer && !request.queue && info.writer->expires_at > context_.storage.clock.now()) {
-      return held(mount.volume, info.writer->kind, info.writer->holder,
-                  fmt::format("its lease lasts until {} at least; --queue waits for it", to_rfc3339(info.writer->expires_at)));
-    }
-    if (mount.snapshot) {
-      CAIRN_TRY([[maybe_unused]] volume::SnapshotInfo snapshot, context_.volumes.snapshot(info.id, *mount.snapshot));
     }
     mounts.push_back(catalog::RunMountRow{info.id, info.name, mount.directory, mount.primary, mount.read_only, mount.shared,
                                           false, mount.snapshot});

@@ -127,6 +127,8 @@ class Runs {
   static Result<std::vector<volume::Use>> uses(catalog::Tx& tx, VolumeId volume);
 
  private:
+  Status check_mount(const volume::Actor& actor, const NewMount& mount, bool queue);
+
   RunContext& context_;
   catalog::CatalogClock clock_;
 };

@@ -192,11 +192,6 @@ Result<VolumeInfo> Volumes::create_workspace(const Actor& actor, int64_t size_by
   });
 }
 
-namespace {
-
-
-}  // namespace
-
 Result<VolumeInfo> Volumes::find(UserId owner, std::string_view name) {
   return context_.db.read([&](catalog::Tx& tx) -> Result<VolumeInfo> {
     CAIRN_TRY(catalog::VolumeRow row, created_volume(tx, owner, name));
