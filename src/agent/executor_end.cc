@@ -34,6 +34,7 @@ void take_over(transfer::SyncSummary last, transfer::SyncSummary& total) {
     total.volume_bytes = last.volume_bytes;
   }
   total.failed = last.failed;
+  total.skipped = last.skipped;
   total.failed_paths = std::move(last.failed_paths);
 }
 
@@ -207,6 +208,10 @@ Status Executor::Impl::settle(const AttemptMount& mount, const transfer::SyncSum
     for (const std::string& path : summary.failed_paths) names += " " + path;
     note(fmt::format("{} files of '{}' could not be saved; they stay on the node in {}:{}", summary.failed, mount.grant.volume,
                      journal->dir(), names));
+  }
+  if (summary.skipped > 0) {
+    note(fmt::format("'{}': {} left out, which no volume holds: pipes, sockets, devices, or names that are too long", mount.grant.volume,
+                     summary.skipped == 1 ? "1 entry was" : fmt::format("{} entries were", summary.skipped)));
   }
   if (!summary.side.empty()) {
     note(aside_text(mount.grant, summary));

@@ -105,7 +105,9 @@ class Runs(BoxTest):
     def test_changes_of_all_kinds(self):
         self.volume("changes", gone=b"1", stays=b"2", changes=b"3", mode=b"4")
         self.run_("cd /volume; rm gone; echo more >> changes; chmod 600 mode; mkdir -p new/empty; ln -s ../stays new/link; "
-                  "mkdir was; mv stays was/; printf 'x\\n' > \"$(printf 'odd \\377 name')\"", volume="changes")
+                  "mkdir was; mv stays was/; mkfifo pipe; printf 'x\\n' > \"$(printf 'odd \\377 name')\"", volume="changes")
+        log = self.box.cairn("train", "logs", "--component", "cairn", self.box.json("train", "list")[0]["id"]).text
+        self.assertIn("'changes': 1 entry was left out", log)
         self.box.cairn("volumes", "get", "changes", "/", self.box.local("changes-back"))
         back = self.box.local("changes-back")
         self.assertEqual(sorted(os.listdir(os.fsencode(back))), sorted([b"changes", b"mode", b"new", b"odd \xff name", b"runs", b"was"]))
