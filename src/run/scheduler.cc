@@ -86,7 +86,7 @@ Status check_wish(const std::vector<catalog::NodeRow>& nodes, const GpuWish& gpu
   std::string where = wanted_node.empty() ? "no node has" : fmt::format("node '{}' has not", wanted_node);
   return Error(Code::kGpuTypeUnavailable,
                fmt::format("{} {}; GPUs there are: {}", where, wish, there.empty() ? "none" : there),
-               "leave --gpu-type out to run on a CPU, or ask for what 'cairn nodes list' shows");
+               "run it on a CPU with --gpu-type cpu, or ask for what 'cairn nodes list' shows");
 }
 
 // Takes the leases of all writable mounts, in one order for everybody. `taking` is the volume asked for last.

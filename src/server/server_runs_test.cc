@@ -119,8 +119,9 @@ TEST_F(TrainingTest, AConfigThatNamesGpusGetsNoCpus) {
   const std::string fake = "mode = \"sft\"\n[data]\ntype = \"fake\"\n", two = "[deployment]\nnum_train_gpus = 2\n";
   EXPECT_EQ(waits_for(fake), "");
   EXPECT_EQ(waits_for("gpu_type = \"cpu\"\n" + fake + two), "");
-  EXPECT_EQ(waits_for(fake + two), "waits for 2 GPUs");
-  EXPECT_EQ(waits_for("gpu_type = \"h200\"\n" + fake + two), "waits for 2 GPUs of type h200");
+  EXPECT_EQ(train(fake + two), "gpu_type_unavailable: no node has 2 GPUs; GPUs there are: none");
+  EXPECT_EQ(train("gpu_type = \"h200\"\n" + fake + two),
+            "gpu_type_unavailable: no node has 2 GPUs of type h200; GPUs there are: none");
 }
 
 TEST_F(TrainingTest, WhatIsReadMustBeOnTheVolume) {

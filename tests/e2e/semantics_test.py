@@ -28,7 +28,7 @@ class Semantics(BoxTest):
         self.assertEqual(self.box.json("volumes", "create", "twice"), first)
         error = self.box.fails("volume_exists_with_other_size", 6, "volumes", "create", "twice", "--size", "11Gi")
         self.assertIn("expand", error["hint"])
-        self.assertEqual(self.box.json("volumes", "info", "twice"), first)
+        self.assertEqual(self.box.json("volumes", "info", "twice"), {**first, "kept_aside": []})
 
     def test_example_02_put_and_get_are_equal(self):
         source = self.box.local("all-kinds")
