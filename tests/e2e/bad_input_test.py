@@ -217,9 +217,9 @@ class WrongWords(BoxTest):
 
     def test_an_upload_that_was_killed_holds_nobody_up(self):
         self.box.cairn("volumes", "create", "held")
-        self.box.cairn("volumes", "put", "held", write(self.box.local("first"), "first"))
-        big = write(self.box.local("big"), os.urandom(30_000_000))
-        for then in (["volumes", "put", "held", write(self.box.local("other"), "other")], ["volumes", "rm", "held", "other"],
+        self.box.cairn("volumes", "put", "held", write(self.box.local("held-first"), "first"))
+        big = write(self.box.local("held-big"), os.urandom(30_000_000))
+        for then in (["volumes", "put", "held", write(self.box.local("held-other"), "other")], ["volumes", "rm", "held", "held-other"],
                      ["run", "--no-upload", "--volume", "held", "--", "true"], ["volumes", "delete", "held", "--yes"]):
             putting = self.box.spawn("volumes", "put", "held", big, "--bwlimit", "1Mi")
             wait_until(lambda: self.box.json("volumes", "info", "held")["writer"], 20, "the upload")
