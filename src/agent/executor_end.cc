@@ -49,7 +49,7 @@ std::string aside_text(const api::MountGrant& grant, const transfer::SyncSummary
                       human_bytes(grant.size_bytes));
     cure = fmt::format("; make room with: cairn volumes expand {} {}", grant.volume, format_size(room_for(summary.volume_bytes)));
   } else if (summary.side_reason == "lease_lost") {
-    why = "somebody else took its writer lease: the changes";
+    why = "its writer lease was lost: the changes";
   }
   return fmt::format("'{}': {} are kept aside as {}; read them with: cairn volumes get {}@{}{}", grant.volume, why, summary.side,
                      grant.volume, summary.snapshot, cure);
