@@ -51,7 +51,7 @@ std::string aside_text(const api::MountGrant& grant, const transfer::SyncSummary
   } else if (summary.side_reason == "lease_lost") {
     why = "its writer lease was lost: the changes";
   }
-  return fmt::format("'{}': {} are kept aside as {}; read them with: cairn volumes get {}@{}{}", grant.volume, why, summary.side,
+  return fmt::format("'{}': {} are kept aside as {}; read them with: cairn volumes get {}@{} / FOLDER{}", grant.volume, why, summary.side,
                      grant.volume, summary.snapshot, cure);
 }
 

@@ -139,6 +139,8 @@ class Runs(BoxTest):
         told = self.box.cairn("train", "logs", "--component", "cairn", run).text
         self.assertIn("with the changes it would hold 4.77 MiB, and its size is 2.00 MiB", told)
         self.assertIn("cairn volumes expand narrow 1Gi", told)
+        self.box.cairn(*re.search(r"cairn (volumes get \S+ /) FOLDER", told).group(1).split(), self.box.local("aside"))
+        self.assertEqual(len(read(self.box.local("aside/big"))), 5_000_000)
         self.assertIsNone(self.box.json("train", "get", run)["saved"], "what lies aside does not count as saved")
 
     # The sandbox.
