@@ -257,7 +257,10 @@ class Staging {
       case store::EntryKind::kSymlink: right = stat->type == os::FileType::kSymlink; break;
     }
     if (e.kind != store::EntryKind::kSymlink) right = right && stat->mode == (e.mode & kModeKept);
-    if (right && stat->mtime_ns != e.mtime_ns) right = holds_no_better(*folder, e, *stat);
+    if (right && stat->mtime_ns != e.mtime_ns) {
+      CAIRN_TRY(int64_t held, as_held_here(e.mtime_ns));
+      right = stat->mtime_ns == held;
+    }
     if (!right) return incomplete("'" + store::escape_for_display(e.path) + "' differs");
     counts += store::EntryView(e).counts();
     entry.identity = identity_of(*stat);
@@ -270,14 +273,15 @@ class Staging {
     return copy_chunks(listing, writer);
   }
 
-  // Whether the file system itself gives that time back: ext4 knows no time before 1901, others no part of a second.
-  static bool holds_no_better(const os::Directory& folder, const store::Entry& entry, os::EntryStat& stat) {
-    std::string_view name = store::base_name(entry.path);
-    if (!folder.set_mtime(name, entry.mtime_ns)) return false;
-    auto again = folder.stat(name);
-    if (!again || again->inode != stat.inode || again->mtime_ns != stat.mtime_ns) return false;
-    stat = *again;
-    return true;
+  // What this file system makes of a time: ext4 knows none before 1901, others no part of a second. Asked of a file of its own:
+  // an entry may be linked with another lower, whose times tell whether it was touched.
+  Result<int64_t> as_held_here(int64_t mtime_ns) const {
+    CAIRN_TRY(os::Directory part, os::Directory::open(lowers_.part_dir(pin_.root)));
+    CAIRN_TRY([[maybe_unused]] os::Fd made, part.create_file("time", 0600));
+    CAIRN_CHECK_OK(part.set_mtime("time", mtime_ns));
+    CAIRN_TRY(os::EntryStat held, part.stat("time"));
+    CAIRN_CHECK_OK(part.remove("time"));
+    return held.mtime_ns;
   }
 
   const NodeCacheOptions& options_;
