@@ -26,6 +26,24 @@ std::string default_dir(const char* variable, const char* below_home) {
 }
 
 std::string uploads_dir(const std::string& dir) { return dir + "/uploads"; }
+
+std::optional<JournalEntry> read_entry(const std::string& path) {
+  auto text = os::posix_file_system().read_file(path, kFileBytesMax);
+  if (!text) return std::nullopt;
+  codec::ByteView all = codec::as_bytes(*text);
+  if (all.size() < 4) return std::nullopt;
+  codec::ByteReader tail(all.subspan(all.size() - 4));
+  if (tail.u32() != codec::crc32c(all.first(all.size() - 4))) return std::nullopt;
+  codec::ByteReader reader(all.first(all.size() - 4));
+  reader.expect(kMagic);
+  codec::ByteView scope = reader.prefixed(kScopeBytesMax);
+  codec::ByteView upload = reader.bytes(UploadId::kSize);
+  codec::ByteView secret = reader.prefixed(kSecretBytesMax);
+  if (!reader.finished()) return std::nullopt;
+  return JournalEntry{std::string(codec::as_text(scope)), UploadId::from_bytes(upload.data()),
+                      std::string(codec::as_text(secret))};
+}
+
 std::string lock_line() { return "cairn put, pid " + std::to_string(::getpid()); }
 
 }  // namespace
@@ -51,32 +69,17 @@ std::vector<std::unique_ptr<Journal>> Journal::abandoned(const std::string& dir,
   for (const os::DirectoryEntry& file : *names) {
     if (file.name.ends_with(".lock")) continue;
     std::string path = uploads_dir(dir) + "/" + file.name;
+    // Looked at before it is locked: a put of another volume that begins now finds its journal free.
+    std::optional<JournalEntry> entry = read_entry(path);
+    if (!entry || entry->scope != scope) continue;
     auto lock = os::LockFile::try_lock(path + ".lock", lock_line());
     if (!lock) continue;
-    std::unique_ptr<Journal> journal(new Journal(std::move(path), std::move(*lock)));
-    std::optional<JournalEntry> entry = journal->load();
-    if (entry && entry->scope == scope) found.push_back(std::move(journal));
+    found.push_back(std::unique_ptr<Journal>(new Journal(std::move(path), std::move(*lock))));
   }
   return found;
 }
 
-std::optional<JournalEntry> Journal::load() const {
-  if (locked_by_other()) return std::nullopt;
-  auto text = os::posix_file_system().read_file(path_, kFileBytesMax);
-  if (!text) return std::nullopt;
-  codec::ByteView all = codec::as_bytes(*text);
-  if (all.size() < 4) return std::nullopt;
-  codec::ByteReader tail(all.subspan(all.size() - 4));
-  if (tail.u32() != codec::crc32c(all.first(all.size() - 4))) return std::nullopt;
-  codec::ByteReader reader(all.first(all.size() - 4));
-  reader.expect(kMagic);
-  codec::ByteView scope = reader.prefixed(kScopeBytesMax);
-  codec::ByteView upload = reader.bytes(UploadId::kSize);
-  codec::ByteView secret = reader.prefixed(kSecretBytesMax);
-  if (!reader.finished()) return std::nullopt;
-  return JournalEntry{std::string(codec::as_text(scope)), UploadId::from_bytes(upload.data()),
-                      std::string(codec::as_text(secret))};
-}
+std::optional<JournalEntry> Journal::load() const { return locked_by_other() ? std::nullopt : read_entry(path_); }
 
 Status Journal::save(const JournalEntry& entry) {
   if (locked_by_other()) return ok();
