@@ -3,6 +3,9 @@
 #include "cli/volume_text.h"
 
 namespace cairn::cli {
+namespace {
+
+// Every page, the newest first; `all`: interim and side ones too.
 Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiClient& client, const std::string& volume,
                                                  bool all) {
   std::vector<api::Snapshot> snapshots;
@@ -16,6 +19,8 @@ Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiCl
     query.before = page.snapshots.back().number;
   }
 }
+
+}  // namespace
 
 void add_volumes_snapshots(Verb volumes) {
   struct Options {

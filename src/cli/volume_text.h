@@ -18,8 +18,5 @@ std::string size_text(uint64_t bytes);
 std::string snapshot_json(const api::Snapshot& snapshot);
 // The ids of runs that are LOST and may still bring changes to the volume.
 std::vector<std::string> lost_writers(const std::vector<api::Run>& runs, const std::string& volume);
-// Every page of the volume's snapshots, the newest first; `all`: interim and side ones too.
-Result<std::vector<api::Snapshot>> all_snapshots(Context& context, client::ApiClient& client, const std::string& volume,
-                                                 bool all);
 
 }  // namespace cairn::cli
