@@ -15,10 +15,10 @@ const nlohmann::json& curve() {
   return json;
 }
 
-// Gives a loss that is no number, and gradients to match, for rows that begin with a certain id.
-class Spoiled final : public Decoder {
+// Another decoder's; what a test spoils is overridden.
+class Decorated : public Decoder {
  public:
-  Spoiled(Decoder& below, int32_t bad) : below_(below), bad_(bad) {}
+  explicit Decorated(Decoder& below) : below_(below) {}
   const DecoderSpec& spec() const override { return below_.spec(); }
   const std::vector<NamedParameter>& named_parameters() const override { return below_.named_parameters(); }
   at::Tensor flat_parameters() const override { return below_.flat_parameters(); }
@@ -26,6 +26,18 @@ class Spoiled final : public Decoder {
   void zero_gradients() override { below_.zero_gradients(); }
   Status init_random(uint64_t seed) override { return below_.init_random(seed); }
   void parameters_changed() override { below_.parameters_changed(); }
+  Result<LossSum> loss_and_gradients(const dataset::Row& row, double scale) override { return below_.loss_and_gradients(row, scale); }
+  Result<LossSum> loss_sum(const dataset::Row& row) override { return below_.loss_sum(row); }
+  Result<at::Tensor> logits(const dataset::Row& row) override { return below_.logits(row); }
+
+ protected:
+  Decoder& below_;
+};
+
+// Gives a loss that is no number, and gradients to match, for rows that begin with a certain id.
+class Spoiled final : public Decorated {
+ public:
+  Spoiled(Decoder& below, int32_t bad) : Decorated(below), bad_(bad) {}
   Result<LossSum> loss_and_gradients(const dataset::Row& row, double scale) override {
     if (row.input_ids[0] != bad_) return below_.loss_and_gradients(row, scale);
     at::NoGradGuard no_grad;
@@ -36,10 +48,8 @@ class Spoiled final : public Decoder {
     if (row.input_ids[0] != bad_) return below_.loss_sum(row);
     return LossSum{at::full({}, std::nanf("")), 1};
   }
-  Result<at::Tensor> logits(const dataset::Row& row) override { return below_.logits(row); }
 
  private:
-  Decoder& below_;
   int32_t bad_;
 };
 
@@ -138,15 +148,9 @@ TEST(TrainingLoop, LeavesOutRowsWhoseLossIsNotFinite) {
 }
 
 // The gradient of every row, as an overflow leaves it behind a finite loss; or weights that have overflown.
-class Overflown final : public Decoder {
+class Overflown final : public Decorated {
  public:
-  Overflown(Decoder& below, bool weights) : below_(below), weights_(weights) {}
-  const DecoderSpec& spec() const override { return below_.spec(); }
-  const std::vector<NamedParameter>& named_parameters() const override { return below_.named_parameters(); }
-  at::Tensor flat_parameters() const override { return below_.flat_parameters(); }
-  at::Tensor flat_gradients() const override { return below_.flat_gradients(); }
-  void zero_gradients() override { below_.zero_gradients(); }
-  Status init_random(uint64_t seed) override { return below_.init_random(seed); }
+  Overflown(Decoder& below, bool weights) : Decorated(below), weights_(weights) {}
   void parameters_changed() override {
     at::NoGradGuard no_grad;
     if (weights_) below_.flat_parameters()[3] = INFINITY;
@@ -158,11 +162,8 @@ class Overflown final : public Decoder {
     if (!weights_) below_.flat_gradients()[3] = INFINITY;
     return loss;
   }
-  Result<LossSum> loss_sum(const dataset::Row& row) override { return below_.loss_sum(row); }
-  Result<at::Tensor> logits(const dataset::Row& row) override { return below_.logits(row); }
 
  private:
-  Decoder& below_;
   bool weights_;
 };
 
